@@ -1,0 +1,1 @@
+"""One package per coding agent: detect it, plan its wiring, read its transcripts."""

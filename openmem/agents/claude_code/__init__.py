@@ -1,0 +1,1 @@
+"""Claude Code: settings.json (strict JSON), .claude.json, hooks, MCP, base URL."""

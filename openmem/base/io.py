@@ -1,0 +1,103 @@
+"""Files written whole or not at all, private folders, digests and locks."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import os
+import time
+from collections.abc import Iterator
+
+from openmem.base.errors import Failed
+
+ABSENT = "absent"
+
+
+def digest_of(data: bytes) -> str:
+    """Return the SHA-256 of `data` as `sha256:<hex>`."""
+    return "sha256:" + hashlib.sha256(data).hexdigest()
+
+
+def read_bytes_or_none(path: str) -> bytes | None:
+    """Return the bytes of a file, None when nothing is there. OSError on anything else."""
+    try:
+        with open(path, "rb") as file:
+            return file.read()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+
+
+def ensure_private_dir(path: str) -> str:
+    """Create a folder and its missing parents with mode 700, and return its path.
+
+    Folders that exist keep their mode, but for the last one, which is ours.
+    """
+    missing: list[str] = []
+    probe = path
+    while not os.path.isdir(probe):
+        missing.append(probe)
+        parent = os.path.dirname(probe)
+        if parent == probe:
+            break
+        probe = parent
+    for folder in reversed(missing):
+        with contextlib.suppress(FileExistsError):  # another process of ours was first
+            os.mkdir(folder, 0o700)
+    return path
+
+
+def write_atomic(path: str, data: bytes, *, mode: int = 0o600) -> None:
+    """Replace a file by `data`: temporary file beside it, fsync, rename, fsync of the folder."""
+    folder = os.path.dirname(path) or "."
+    temporary = os.path.join(folder, f".{os.path.basename(path)}.{os.getpid()}.{time.time_ns()}")
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fchmod(file.fileno(), mode)
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        with contextlib.suppress(OSError):  # the first fault is the one to report
+            os.unlink(temporary)
+        raise
+    sync_dir(folder)
+
+
+def sync_dir(folder: str) -> None:
+    """Make renames inside a folder durable; a file system that cannot is left as it is."""
+    try:
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    except OSError:
+        return
+    try:
+        os.fsync(descriptor)
+    except OSError:
+        pass  # network mounts refuse to sync a folder; the rename itself stands
+    finally:
+        os.close(descriptor)
+
+
+@contextlib.contextmanager
+def locked(path: str, *, timeout_seconds: float = 10.0) -> Iterator[None]:
+    """Hold an exclusive lock on `path` (created 600). Failed when it stays taken that long."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        deadline = time.monotonic() + timeout_seconds
+        while True:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() >= deadline:
+                    raise Failed(
+                        f"another openmem holds {path}.",
+                        hint="Wait for it to end, then run this again.",
+                        code="locked",
+                    ) from None
+                time.sleep(0.02)
+        yield
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,1 @@
+"""Measurements as ratios against a floor taken in the same run."""

@@ -1,0 +1,1 @@
+"""Commands: thin, they call one function, print its value and exit."""

@@ -1,0 +1,1 @@
+"""Wire formats: how each model API writes a conversation, and the rows it gives."""

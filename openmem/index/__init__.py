@@ -1,0 +1,1 @@
+"""Repositories, vaults and notes into a bank."""

@@ -1,0 +1,1 @@
+"""From answers to a plan: the wizard, the doctor, install and uninstall."""

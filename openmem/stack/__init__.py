@@ -1,0 +1,1 @@
+"""A provider's containers: compose files, the engine, ports."""
