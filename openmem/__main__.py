@@ -1,4 +1,8 @@
-"""The command `openmem`: answers `--version` without loading anything else."""
+"""The command `openmem`: what must start fast, or start at all, is told apart here.
+
+`--version` loads nothing else; `hook` and `mcp` are started by agents for every session and skip
+the command line; on Windows most of openmem cannot even be imported.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +11,13 @@ import sys
 
 def main() -> int:
     """Run the command line; returns the exit status."""
+    if sys.platform == "win32":
+        print(
+            "openmem: runs on Linux and macOS. On Windows use it inside WSL: `wsl --install`, "
+            "then install openmem-cli there, beside the agent.",
+            file=sys.stderr,
+        )
+        return 6
     if sys.argv[1:] == ["--version"]:
         from openmem import __version__
 

@@ -1,0 +1,1 @@
+"""One module per group of commands; each body imports what it runs."""

@@ -1,0 +1,194 @@
+"""What the wizard asks, as data: name, kind, default, when, check, flag, words.
+
+The terminal, the flags of `setup`, the answers file and the reference page all follow from this
+one table, so a question without a flag cannot be written (a test compares them). Defaults are
+functions of what was found on the machine, so the second run proposes what is in force.
+Source: design, section 5; copier's answers files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from openmem.setup.facts import Facts
+
+Answer = bool | int | str | tuple[str, ...]
+Answers = Mapping[str, Answer]
+
+
+def _always(facts: Facts, answers: Answers) -> bool:
+    return True
+
+
+def _nothing_wrong(value: Answer) -> str:
+    return ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """One question. `kind`: bool, int, text, choice (one of `choices`) or many (some of them).
+
+    `flag`: as typed, both spellings for a bool; `ask`: the words on the terminal; `help`: what the
+    flag does. `when`: whether it is asked, given the answers before it. `check`: a complaint or "".
+    """
+
+    name: str
+    kind: str
+    flag: str
+    ask: str
+    help: str
+    default: Callable[[Facts], Answer]
+    choices: Callable[[Facts], tuple[str, ...]] = lambda facts: ()
+    when: Callable[[Facts, Answers], bool] = _always
+    check: Callable[[Answer], str] = _nothing_wrong
+
+    @property
+    def expected(self) -> str:
+        """What a right answer looks like, in words."""
+        return {
+            "bool": "true or false",
+            "int": "a whole number",
+            "text": "text",
+            "choice": "one of the choices",
+            "many": "a list of names",
+        }[self.kind]
+
+
+def _check_port(value: Answer) -> str:
+    return "" if isinstance(value, int) and 1 <= value <= 65535 else "expected 1 to 65535"
+
+
+def _check_url(value: Answer) -> str:
+    try:
+        parts = urlsplit(str(value))
+        has_place = parts.scheme in ("http", "https") and bool(parts.hostname)
+        _ = parts.port
+    except ValueError:
+        has_place = False
+    if not has_place:
+        return "expected http://HOST or https://HOST"
+    return "expected an address without ? and #" if parts.query or parts.fragment else ""
+
+
+def _has_agents(facts: Facts, answers: Answers) -> bool:
+    return bool(answers.get("agents"))
+
+
+def _has_proxy(facts: Facts, answers: Answers) -> bool:
+    return bool(answers.get("proxy"))
+
+
+QUESTIONS: tuple[Question, ...] = (
+    Question(
+        name="provider",
+        kind="choice",
+        flag="--provider",
+        ask="Where do memories live?",
+        help="Where memories live: local is embedded, with no server and no key.",
+        default=lambda facts: facts.provider,
+        choices=lambda facts: facts.providers,
+        when=lambda facts, answers: len(facts.providers) > 1,
+    ),
+    Question(
+        name="agents",
+        kind="many",
+        flag="--agent",
+        ask="Which agents are wired?",
+        help="Wire this agent; may be repeated. Left out: every agent that is found.",
+        default=lambda facts: facts.found_names,
+        choices=lambda facts: facts.agent_names,
+        when=lambda facts, answers: bool(facts.found_names),
+    ),
+    Question(
+        name="hooks",
+        kind="bool",
+        flag="--hooks/--no-hooks",
+        ask="Install session hooks, so that a session is known by its folder?",
+        help="Install the hooks that tell openmem of a session and its folder.",
+        default=lambda facts: True,
+        when=_has_agents,
+    ),
+    Question(
+        name="mcp",
+        kind="bool",
+        flag="--mcp/--no-mcp",
+        ask="Give the agents the search tools (an MCP server)?",
+        help="Give the agents the search tools, as an MCP server.",
+        default=lambda facts: True,
+        when=_has_agents,
+    ),
+    Question(
+        name="allow_tools",
+        kind="bool",
+        flag="--allow-tools/--no-allow-tools",
+        ask="Let the agents call these tools without asking you each time?",
+        help="Let the agents call openmem's own tools without asking each time.",
+        default=lambda facts: False,
+        when=lambda facts, answers: _has_agents(facts, answers) and bool(answers.get("mcp")),
+    ),
+    Question(
+        name="proxy",
+        kind="bool",
+        flag="--proxy/--no-proxy",
+        ask="Run the proxy that records sessions, and send the agents through it?",
+        help="Run the recording proxy and send the wired agents through it.",
+        default=lambda facts: facts.proxy_enabled,
+    ),
+    Question(
+        name="port",
+        kind="int",
+        flag="--port",
+        ask="On which port of 127.0.0.1?",
+        help="Port of the proxy on 127.0.0.1; the next free one when it is taken.",
+        default=lambda facts: facts.port,
+        when=_has_proxy,
+        check=_check_port,
+    ),
+    Question(
+        name="upstream",
+        kind="text",
+        flag="--upstream",
+        ask="Where does the proxy send Claude Code's requests?",
+        help="Where the proxy sends Claude Code's requests; the address in force if left out.",
+        default=lambda facts: facts.upstream_of("claude-code"),
+        when=lambda facts, answers: (
+            _has_proxy(facts, answers) and "claude-code" in _names(answers.get("agents"))
+        ),
+        check=_check_url,
+    ),
+    Question(
+        name="service",
+        kind="bool",
+        flag="--service/--no-service",
+        ask="Keep the proxy reachable through the service manager, across logins?",
+        help="Keep the proxy with the user's service manager; else a process of our own does.",
+        default=lambda facts: True,
+        when=lambda facts, answers: _has_proxy(facts, answers) and bool(facts.service_manager),
+    ),
+    Question(
+        name="store_git",
+        kind="bool",
+        flag="--store-git/--no-store-git",
+        ask="Keep sessions that run in git repositories?",
+        help="Store, recall and retain sessions in git repositories.",
+        default=lambda facts: True,
+        when=lambda facts, answers: not facts.has_policy,
+    ),
+    Question(
+        name="store_other",
+        kind="bool",
+        flag="--store-other/--no-store-other",
+        ask="Keep sessions in every other folder too?",
+        help="Store, recall and retain sessions in every other folder.",
+        default=lambda facts: False,
+        when=lambda facts, answers: not facts.has_policy,
+    ),
+)
+
+BY_NAME: Mapping[str, Question] = {question.name: question for question in QUESTIONS}
+
+
+def _names(value: Answer | None) -> tuple[str, ...]:
+    return value if isinstance(value, tuple) else ()
