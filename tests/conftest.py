@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.fakes.claude import claude_binary
+
+_IN_CI = "CI" in os.environ or "OPENMEM_TEST_AGENTS" in os.environ
 _DROPPED_PREFIXES = ("OPENMEM_", "ANTHROPIC_", "CLAUDE", "OPENAI_", "CODEX_", "XDG_", "GIT_")
 _DROPPED = {"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy"}
 
@@ -24,3 +27,9 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", "/dev/null")
     monkeypatch.setenv("GIT_CONFIG_SYSTEM", "/dev/null")
     yield folder
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Leave out what needs a real agent where none is installed; `.ci/run` installs it."""
+    if item.get_closest_marker("real_agent") and claude_binary() is None and not _IN_CI:
+        pytest.skip("no Claude Code here (2026-11-30); bash .ci/run installs it")
