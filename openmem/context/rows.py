@@ -1,0 +1,183 @@
+"""Blocks of a conversation and the keys by which a stored row is known again.
+
+Idea: one content block is one row. Its fingerprint is chained over the rows before it, so the same
+text at two places differs and a resent history adds nothing; its content key is not chained, so
+that a row is recognised in a rewritten history or an import.
+Invariant: the chain depends on what was said, never on the wire form: not on cache markers, string
+or block form, tool ids, thinking, reminders, or how a client prints a number.
+Trap: thinking and system rows hang on the chain without advancing it. Clients drop the one and
+re-render the other at a model switch, and everything after would otherwise be stored again.
+Source: design, section 4; context-store contract, Rows; Claude Code 2.1.332, observed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from json.encoder import encode_basestring
+
+ROLES = ("user", "tool", "assistant", "system")
+KINDS = ("text", "tool_use", "tool_result", "thinking", "image", "document", "other")
+
+_KEY_CHARACTERS = 32
+_REMINDER_OPEN, _REMINDER_CLOSE = "<system-reminder>", "</system-reminder>"
+_ODD = re.compile("[\x00\ud800-\udfff]")
+# Only such numbers can be printed in two ways: `1.0` and `1`, or more digits than a double holds.
+_DOUBTFUL_NUMBER = re.compile(r"\d[.eE]|\d{16}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Block:
+    """One content block as it was said. `role` is one of `ROLES`, `kind` one of `KINDS`.
+
+    `text`: the original, unredacted, with odd code points escaped; a tool's input is compact JSON;
+    empty for a payload. `name`: the tool's name for tool blocks, else "". `payload`: the decoded
+    bytes of an image or document, `media` their type.
+    """
+
+    role: str
+    kind: str
+    name: str = ""
+    text: str = ""
+    payload: bytes | None = None
+    media: str = ""
+
+    @property
+    def is_side(self) -> bool:
+        """Whether the block hangs on the chain without advancing it."""
+        return self.role == "system" or self.kind == "thinking"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyedBlock:
+    """A block with its keys, 32 hex characters each; `content_key` is "" for a side block."""
+
+    block: Block
+    fingerprint: str
+    content_key: str
+
+
+def escape_odd(text: str) -> str:
+    r"""Return `text` with NUL and lone surrogates written as `\u0000`, `\ud83d`.
+
+    SQLite cannot bind the one and cuts at the other. Source: users' report 24.
+    """
+    return _ODD.sub(lambda match: f"\\u{ord(match.group()):04x}", text) if _has_odd(text) else text
+
+
+def _has_odd(text: str) -> bool:
+    if text.isascii():
+        return "\x00" in text
+    return _ODD.search(text) is not None
+
+
+def reminder_texts(text: str) -> list[str] | None:
+    """Return what stands inside the reminders of a text that holds nothing else, else None."""
+    found: list[str] = []
+    rest = text.strip()
+    while rest:
+        end = rest.find(_REMINDER_CLOSE)
+        if not rest.startswith(_REMINDER_OPEN) or end < 0:
+            return None
+        found.append(rest[len(_REMINDER_OPEN) : end].strip("\n"))
+        rest = rest[end + len(_REMINDER_CLOSE) :].lstrip()
+    return found or None
+
+
+def seed_of(key: bytes, kind: str, agent_id: str) -> str:
+    """Return the key that stands before a thread's first row: "" for the main conversation.
+
+    Sub-agents and side requests often begin with the same words as the main conversation, or as
+    each other; the seed keeps their rows apart.
+    """
+    if kind == "main" and not agent_id:
+        return ""
+    return _digest(key, f"thread\0{kind if not agent_id else 'sub-agent'}\0{agent_id}")
+
+
+def fork_of(key: bytes, root: str, kind: str, agent_id: str) -> str:
+    """Return the thread id of what a sub-agent or side request adds to another thread's history."""
+    return _digest(key, f"fork\0{root}\0{kind}\0{agent_id}")
+
+
+def keyed_text(block: Block) -> str:
+    """Return the text that a block's keys are made from.
+
+    The text itself; for a payload its type and digest; for a tool's input with doubtful numbers a
+    form in which `1.0` equals `1` and digits beyond a double's are cut, as JavaScript clients do
+    when they send a history back.
+    """
+    if block.payload is not None:
+        return f"{block.media}:{hashlib.sha256(block.payload).hexdigest()}"
+    if block.kind == "tool_use" and _DOUBTFUL_NUMBER.search(block.text):
+        try:
+            value = json.loads(block.text, parse_float=_as_double, parse_int=_as_double)
+            return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+        except (ValueError, RecursionError):
+            return block.text  # not JSON after all: taken as it stands, as any other text
+    return block.text
+
+
+def _as_double(text: str) -> float | int:
+    value = float(text)
+    return int(value) if value.is_integer() and abs(value) <= 2**53 else value
+
+
+def fingerprint_of(key: bytes, block: Block, previous: str) -> str:
+    """Return the chained key of a block. `previous`: the key before it, or the thread's seed."""
+    return _digest(
+        key,
+        f'{{"kind":{encode_basestring(block.kind)},"name":{encode_basestring(block.name)},'
+        f'"prev":"{previous}","role":{encode_basestring(block.role)},'
+        f'"text":{encode_basestring(keyed_text(block))}}}',
+    )
+
+
+def content_key_of(key: bytes, block: Block) -> str:
+    """Return the key of a block wherever it stands; "" for a side block."""
+    if block.is_side:
+        return ""
+    return _digest(
+        key,
+        f'{{"kind":{encode_basestring(block.kind)},"name":{encode_basestring(block.name)},'
+        f'"role":{encode_basestring(block.role)},"text":{encode_basestring(keyed_text(block))}}}',
+    )
+
+
+def chain(key: bytes, blocks: Iterable[Block], previous: str) -> list[KeyedBlock]:
+    """Return the blocks with their keys. `previous`: `head_of` what came before, or the seed."""
+    keyed: list[KeyedBlock] = []
+    for block in blocks:
+        fingerprint = fingerprint_of(key, block, previous)
+        keyed.append(
+            KeyedBlock(block=block, fingerprint=fingerprint, content_key=content_key_of(key, block))
+        )
+        if not block.is_side:
+            previous = fingerprint
+    return keyed
+
+
+def head_of(keyed: Iterable[KeyedBlock], previous: str) -> str:
+    """Return the key that the next block chains to."""
+    for row in keyed:
+        if row.content_key:
+            previous = row.fingerprint
+    return previous
+
+
+def digest_of_text(key: bytes, text: str) -> str:
+    """Return the digest of a text as stored, 32 hex characters."""
+    return _digest(key, f"stored\0{text}")
+
+
+def blob_id_of(key: bytes, data: bytes) -> str:
+    """Return the id of a blob: equal bytes, equal id; 16 hex characters."""
+    return hmac.digest(key, b"blob\0" + data, "sha256").hex()[:16]
+
+
+def _digest(key: bytes, text: str) -> str:
+    return hmac.digest(key, text.encode("utf-8"), "sha256").hex()[:_KEY_CHARACTERS]
