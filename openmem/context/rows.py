@@ -88,6 +88,24 @@ def reminder_texts(text: str) -> list[str] | None:
     return found or None
 
 
+def without_reminders(text: str) -> tuple[str, list[str]]:
+    """Return a tool result's own text, and the reminders that the client put behind it.
+
+    Claude Code with the older models appends them, after an empty line, to the last result of a
+    round; with the newest ones the same words are a system message. A result that is nothing but a
+    reminder is left whole. Source: 2.1.332, observed (explanation/trial-row-keys).
+    """
+    found: list[str] = []
+    while text.endswith(_REMINDER_CLOSE):
+        start = text.rfind("\n\n" + _REMINDER_OPEN)
+        if start <= 0:
+            break
+        inner = text[start + 2 + len(_REMINDER_OPEN) : -len(_REMINDER_CLOSE)]
+        found.insert(0, inner.strip("\n"))
+        text = text[:start]
+    return text, found
+
+
 def seed_of(key: bytes, kind: str, agent_id: str) -> str:
     """Return the key that stands before a thread's first row: "" for the main conversation.
 

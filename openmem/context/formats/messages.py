@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from openmem.context.rows import Block, escape_odd, reminder_texts
+from openmem.context.rows import Block, escape_odd, reminder_texts, without_reminders
 
 RawMessage = msgspec.Raw | bytes
 _NOT_CONTENT = frozenset({"cache_control", "id", "tool_use_id", "signature", "caller"})
@@ -274,7 +274,7 @@ def _text_blocks(role: str, text: str) -> list[Block]:
 
 
 def _result_blocks(name: str, content: Any) -> list[Block]:
-    """Return a result's text as one block, then its images and documents."""
+    """Return a result's text as one block, its images and documents, then reminders behind it."""
     if not isinstance(content, list):
         content = [] if content is None else [content]
     texts: list[str] = []
@@ -288,10 +288,12 @@ def _result_blocks(name: str, content: Any) -> list[Block]:
             media.append(_media_block("tool", part["type"], name, part))
         else:
             texts.append(_compact(_plain(part)))
-    text = escape_odd("\n".join(texts))
+    text, reminders = without_reminders("\n".join(texts))
+    behind = [Block(role="system", kind="text", text=escape_odd(one)) for one in reminders if one]
     if media and not text:
-        return media
-    return [Block(role="tool", kind="tool_result", name=name, text=text), *media]
+        return [*media, *behind]
+    block = Block(role="tool", kind="tool_result", name=name, text=escape_odd(text))
+    return [block, *media, *behind]
 
 
 def _media_block(role: str, kind: str, name: str, part: dict[str, Any]) -> Block:
