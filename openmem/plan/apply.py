@@ -1,0 +1,408 @@
+"""A plan carried out: checked whole, journalled, written, or put back.
+
+Order: look at everything (a refusal leaves no trace) · take the lock · copy what will be replaced
+· write the receipt, state "started" · do the steps, each with a last comparison · "finished".
+Invariant: a fault or a crash in between leaves a receipt from which `recover` puts everything
+back. Trap: never judge a "started" receipt without the lock; its run may be alive.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from openmem import __version__
+from openmem.base.clock import now_text
+from openmem.base.errors import Failed, OpenmemError, PlanConflict, Refused, RolledBack, Unparseable
+from openmem.base.io import ABSENT, digest_of
+from openmem.base.paths import Paths
+from openmem.plan import undo
+from openmem.plan.action import (
+    Action,
+    MakeDir,
+    Plan,
+    RemoveDir,
+    RemoveFile,
+    RunCommand,
+    WriteFile,
+)
+from openmem.plan.journal import (
+    Entry,
+    Receipt,
+    backup_folder,
+    journal_path,
+    lock_path,
+    read_receipts,
+    write_receipt,
+)
+from openmem.plan.system import DryRunSystem, System, contract
+from openmem.plan.system.contract import NEW_FILE_MODE
+from openmem.plan.system.real import TEMPORARY_MARK
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    action: Action
+    entry: Entry
+
+
+def apply(
+    plan: Plan, system: System, paths: Paths, *, label: str, now: Callable[[], str] = now_text
+) -> Receipt:
+    """Carry out a plan and return its receipt; number 0 when there was nothing to do.
+
+    Refused, PlanConflict: nothing was written. RolledBack: a step failed and those before it were
+    put back. Refused with code `interrupted-run`: an earlier run was cut off, `recover` first.
+    """
+    if not _has_effect(_steps(plan, system), plan):
+        return Receipt(label=label)
+    state_dirs = _ensure_state(system, paths)
+    with system.lock(lock_path(paths)):
+        return _apply_locked(plan, system, paths, label, now, state_dirs)
+
+
+def apply_replanning(
+    make_plan: Callable[[], Plan],
+    system: System,
+    paths: Paths,
+    *,
+    label: str,
+    attempts: int = 5,
+    pause: Callable[[float], None] = time.sleep,
+) -> Receipt:
+    """Plan and apply until the plan stays empty, for files that others write meanwhile.
+
+    A conflict, or a file caught half written, is planned again; so is a change of ours that was
+    overwritten at once. After `attempts` the last refusal is raised, and nothing was written.
+    """
+    last = Receipt(label=label)
+    for attempt in range(attempts):
+        final = attempt == attempts - 1
+        try:
+            plan = make_plan()
+            if not _has_effect(_steps(plan, system), plan):
+                return last
+            last = apply(plan, system, paths, label=label)
+            if final:
+                return last
+        except (PlanConflict, Unparseable, RolledBack) as error:
+            conflict = error.__cause__ if isinstance(error, RolledBack) else error
+            if final or not isinstance(conflict, PlanConflict | Unparseable):
+                raise
+            pause(0.01 * 2**attempt)
+    return last
+
+
+def preview(plan: Plan, system: System) -> DryRunSystem:
+    """Return the system as it will be after `plan`, for planning the next part on top of it."""
+    ahead = DryRunSystem(system)
+    for step in _steps(plan, ahead):
+        _carry_out(step, ahead)
+    return ahead
+
+
+def recover(system: System, paths: Paths) -> Receipt | None:
+    """Clean up after a run that was killed; None when there was none.
+
+    A run whose every step had been done is marked finished; any other is put back, as an undo.
+    Returns the receipt of what was done now.
+    """
+    if not any(receipt.state == "started" for receipt in read_receipts(system, paths)):
+        return None
+    with system.lock(lock_path(paths)):
+        last = None
+        cut_off = [r for r in read_receipts(system, paths) if r.state == "started"]
+        for receipt in reversed(cut_off):
+            _sweep_temporaries(system, receipt)
+            if _is_complete(system, receipt):
+                last = replace(receipt, state="finished", ended_at=now_text())
+                write_receipt(system, paths, last)
+                continue
+            back = undo.plan_back(system, paths, (receipt,))
+            for step in _steps(back, system):
+                _carry_out(step, system)
+            last = replace(receipt, state="rolled-back", ended_at=now_text(), left=back.left)
+            write_receipt(system, paths, last)
+        return last
+
+
+def _apply_locked(
+    plan: Plan,
+    system: System,
+    paths: Paths,
+    label: str,
+    now: Callable[[], str],
+    state_dirs: tuple[str, ...],
+) -> Receipt:
+    known = read_receipts(system, paths)
+    if any(receipt.state == "started" for receipt in known):
+        raise Refused(
+            "an earlier run of openmem was cut off half way. Nothing was written.",
+            hint="`openmem undo` puts back what it had changed.",
+            code="interrupted-run",
+        )
+    number = max((receipt.number for receipt in known), default=0) + 1
+    steps = _steps(plan, system)  # again: a run before us may have held the lock
+    if not _has_effect(steps, plan):
+        return Receipt(label=label)
+    receipt = Receipt(
+        number=number,
+        label=label,
+        state="started",
+        started_at=now(),
+        version=__version__,
+        entries=tuple(step.entry for step in steps),
+        undoes=plan.undoes,
+        left=plan.left,
+        state_dirs=state_dirs,
+    )
+    receipt = _back_up(system, paths, receipt)
+    write_receipt(system, paths, receipt)
+    steps = [replace(step, entry=entry) for step, entry in zip(steps, receipt.entries, strict=True)]
+    done = 0
+    try:
+        for index, step in enumerate(steps):
+            if isinstance(step.action, RunCommand) and _is_needed(step.action, system):
+                receipt = _marked_ran(receipt, index)
+                write_receipt(system, paths, receipt)
+                done = index + 1  # from here on the command may have had an effect
+            _carry_out(replace(step, entry=receipt.entries[index]), system)
+            done = index + 1
+    except BaseException as error:
+        _put_back(system, paths, receipt, done, error)
+        raise  # only when nothing had been changed, or the person interrupted
+    receipt = replace(receipt, state="finished", ended_at=now())
+    write_receipt(system, paths, receipt)
+    return receipt
+
+
+def _put_back(
+    system: System, paths: Paths, receipt: Receipt, done: int, error: BaseException
+) -> None:
+    """Undo the steps done so far, then raise RolledBack, or return to let `error` go on."""
+    changed = any(e.ran or e.kind not in ("manual", "run") for e in receipt.entries[:done])
+    partial = replace(receipt, entries=receipt.entries[: done + 1])
+    try:
+        back = undo.plan_back(system, paths, (partial,))
+        for step in _steps(back, system):
+            _carry_out(step, system)
+        if changed:
+            write_receipt(system, paths, replace(receipt, state="rolled-back", left=back.left))
+        else:
+            system.remove(journal_path(paths, receipt.number))
+        _drop_backups(system, paths, receipt)
+    except (OpenmemError, OSError) as second:
+        raise Failed(
+            f"{_reason(error)} Putting back what had been written failed too: {_reason(second)}",
+            hint="`openmem undo` tries again; the old bytes are in "
+            f"{backup_folder(paths, receipt.number)}.",
+            code="rollback-failed",
+        ) from error
+    if not isinstance(error, Exception):
+        return  # Ctrl-C: put back, and the interrupt goes on
+    if not changed:
+        if isinstance(error, OSError):
+            raise Failed(_reason(error)) from error
+        return
+    words = "Everything written before it was put back."
+    if back.left:
+        words = "Put back, but for " + ", ".join(f"{x.path} ({x.why})" for x in back.left) + "."
+    raise RolledBack(f"{_reason(error)} {words}") from error
+
+
+def _reason(error: BaseException) -> str:
+    if isinstance(error, OpenmemError):
+        return error.message
+    if isinstance(error, OSError):
+        return f"{error.filename or 'a file'}: {error.strerror or error}."
+    return f"{type(error).__name__}: {error}."
+
+
+def _has_effect(steps: list[_Step], plan: Plan) -> bool:
+    return bool(plan.undoes) or any(step.entry.kind != "manual" for step in steps)
+
+
+def _steps(plan: Plan, system: System) -> list[_Step]:
+    """Check a whole plan against what is there and return the steps that change something."""
+    steps: list[_Step] = []
+    ahead: dict[str, str] = {}  # digests as earlier steps of this plan will leave them
+    new_dirs: set[str] = set()
+    for action in plan.actions:
+        entry = _entry(action, system, ahead, new_dirs)
+        if entry is not None:
+            steps.append(_Step(action, entry))
+            new_dirs.update(entry.made_dirs)
+            if entry.kind in ("write", "remove"):
+                ahead[entry.path] = entry.after
+    return steps
+
+
+def _entry(
+    action: Action, system: System, ahead: dict[str, str], new_dirs: set[str]
+) -> Entry | None:
+    if isinstance(action, WriteFile | RemoveFile):
+        return _file_entry(action, system, ahead, new_dirs)
+    if isinstance(action, MakeDir):
+        made = _missing_dirs(system, action.path, new_dirs)
+        if not made:
+            return None
+        system.check_writable(made[0])
+        return Entry(
+            kind="make-dir",
+            path=action.path,
+            why=action.why,
+            made_dirs=made,
+            mode_after=action.mode,
+        )
+    if isinstance(action, RemoveDir):
+        there = system.stat(action.path)
+        if there is None:
+            return None
+        return Entry(kind="remove-dir", path=action.path, why=action.why, mode_before=there.mode)
+    if isinstance(action, RunCommand):
+        return Entry(
+            kind="run", why=action.why, argv=action.argv, probe=action.probe, undo=action.undo
+        )
+    return Entry(kind="manual", why=action.text)
+
+
+def _file_entry(
+    action: WriteFile | RemoveFile, system: System, ahead: dict[str, str], new_dirs: set[str]
+) -> Entry | None:
+    path = action.path
+    found = system.stat(path)
+    current = ahead.get(path) or _digest(system.read(path))
+    is_write = isinstance(action, WriteFile)
+    mode_before = found.mode if found else None
+    mode = action.mode if isinstance(action, WriteFile) else None
+    after = action.after if isinstance(action, WriteFile) else ABSENT
+    if current == after and (mode is None or mode == mode_before):
+        return None
+    if current != action.before:
+        if current == ABSENT:
+            raise contract.changed(path, "was removed")
+        raise contract.changed(
+            path, "was made by somebody else" if action.before == ABSENT else "was changed"
+        )
+    if path not in ahead:
+        system.check_writable(path)
+    if not is_write and found is not None and found.is_link:
+        raise contract.link_removal(path)
+    return Entry(
+        kind="write" if is_write else "remove",
+        path=path,
+        why=action.why,
+        before=action.before,
+        after=after,
+        mode_before=mode_before,
+        mode_after=(mode or mode_before or NEW_FILE_MODE) if is_write else None,
+        form=action.form if isinstance(action, WriteFile) else "",
+        edits=action.edits if isinstance(action, WriteFile) else (),
+        made_dirs=_missing_dirs(system, os.path.dirname(path), new_dirs) if is_write else (),
+    )
+
+
+def _digest(data: bytes | None) -> str:
+    return ABSENT if data is None else digest_of(data)
+
+
+def _missing_dirs(system: System, folder: str, known: set[str]) -> tuple[str, ...]:
+    missing: list[str] = []
+    while folder not in known and system.stat(folder) is None:
+        missing.append(folder)
+        folder = os.path.dirname(folder)
+    return tuple(reversed(missing))
+
+
+def _carry_out(step: _Step, system: System) -> None:
+    action, entry = step.action, step.entry
+    for folder in entry.made_dirs:
+        mode = action.mode if isinstance(action, MakeDir) else 0o700
+        system.make_dir(folder, mode=mode)
+    if isinstance(action, WriteFile):
+        system.write(action.path, action.data, mode=action.mode, expect=action.before)
+    elif isinstance(action, RemoveFile):
+        system.remove(action.path, expect=action.before)
+    elif isinstance(action, RemoveDir):
+        system.remove_dir(action.path)  # one that somebody filled meanwhile stays
+    elif isinstance(action, RunCommand) and (entry.ran or _is_needed(action, system)):
+        ran = system.run(action.argv, timeout_seconds=action.timeout_seconds)
+        if ran.code != 0:
+            said = (ran.stderr or ran.stdout).strip().splitlines()
+            words = f": {said[-1]}" if said else "."
+            raise Failed(
+                f"{' '.join(action.argv)} ended with {ran.code}{words}", code="command-failed"
+            )
+
+
+def _is_needed(action: RunCommand, system: System) -> bool:
+    if not action.probe:
+        return True
+    return (system.probe(action.probe).code == 0) == action.only_if_done
+
+
+def _marked_ran(receipt: Receipt, index: int) -> Receipt:
+    entries = list(receipt.entries)
+    entries[index] = replace(entries[index], ran=True)
+    return replace(receipt, entries=tuple(entries))
+
+
+def _ensure_state(system: System, paths: Paths) -> tuple[str, ...]:
+    """Make the folders of our own records; returns those that were not there."""
+    made: list[str] = []
+    for wanted in (paths.receipts_dir, paths.backups_dir):
+        for folder in _missing_dirs(system, wanted, set()):
+            system.make_dir(folder, mode=0o700)
+            made.append(folder)
+    return tuple(made)
+
+
+def _back_up(system: System, paths: Paths, receipt: Receipt) -> Receipt:
+    """Copy every file that will be replaced or removed, once per run."""
+    folder = backup_folder(paths, receipt.number)
+    entries: list[Entry] = []
+    for index, entry in enumerate(receipt.entries):
+        data = None
+        if entry.kind in ("write", "remove") and entry.before != ABSENT:
+            data = system.read(entry.path)
+        if data is None or digest_of(data) != entry.before:
+            entries.append(entry)  # nothing to copy, or a step before this one makes it
+            continue
+        name = f"{index:02d}-{os.path.basename(entry.path)[:200]}"
+        system.make_dir(folder, mode=0o700)
+        system.write(f"{folder}/{name}", data, mode=0o600)
+        entries.append(replace(entry, backup=name))
+    return replace(receipt, entries=tuple(entries))
+
+
+def _drop_backups(system: System, paths: Paths, receipt: Receipt) -> None:
+    """Remove the copies of a run that changed nothing in the end."""
+    folder = backup_folder(paths, receipt.number)
+    for entry in receipt.entries:
+        if entry.backup:
+            system.remove(f"{folder}/{entry.backup}")
+    system.remove_dir(folder)
+
+
+def _is_complete(system: System, receipt: Receipt) -> bool:
+    final = {e.path: e.after for e in receipt.entries if e.kind in ("write", "remove")}
+    if any(_digest(system.read(path)) != after for path, after in final.items()):
+        return False
+    # A command that was cut off is not known to have worked.
+    return not any(entry.kind in ("run", "remove-dir") for entry in receipt.entries)
+
+
+def _sweep_temporaries(system: System, receipt: Receipt) -> None:
+    """Remove what a killed write left beside its target; only under the lock."""
+    for path in receipt.paths_written:
+        found = system.stat(path)
+        real = found.real_path if found else path
+        folder, name = os.path.split(real)
+        for other in system.list(folder):
+            if other.startswith(f".{name[:200]}{TEMPORARY_MARK}"):
+                system.remove(f"{folder}/{other}")
+
+
+__all__ = ["Receipt", "apply", "apply_replanning", "preview", "recover"]

@@ -1,0 +1,370 @@
+"""JSON and JSONC edited by spans: what an edit does not mean, it does not touch.
+
+Comments, order, indent, tabs, CRLF, byte order mark, trailing commas and a missing final newline
+stay; a table on one line stays on one line. Invariant: `set` or `append` and then `remove` gives
+back the bytes of before (with `blank` for brackets that were empty). Trap: a comma goes right
+behind the value it ends, before a comment on that line, so two pieces of text change, not one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Self
+
+from openmem.base.errors import NotFound, OpenmemError, Refused
+from openmem.plan.action import Json, Key, Keys, same
+from openmem.plan.edit.jsonscan import COMMENT, EOL, Box, Member, Scan, decoded
+from openmem.plan.edit.jsonstyle import Style, line_indent, own_line_indent, style_of
+
+_SAME_LINE = re.compile(r"(?:[ \t]*/\*.*?\*/)*(?:[ \t]*//[^\n\r]*)?", re.S)
+_BLOCKS = re.compile(r"(?:[ \t]*/\*[^\n\r]*?\*/)*")
+_REST_IS_FREE = re.compile(r"(?:[ \t]*/\*[^\n\r]*?\*/)*[ \t]*(?://[^\n\r]*)?(?=[\r\n]|\Z)")
+_Piece = tuple[int, int, str]  # from, to, the text that takes its place
+
+
+class JsonText:
+    """A parsed JSON file; every edit gives a new one. `strict`: no comments, no trailing commas."""
+
+    __slots__ = ("_bom", "_scan", "path", "strict")
+
+    def __init__(self, bom: bytes, scan: Scan, *, strict: bool) -> None:
+        self._bom, self._scan, self.path, self.strict = bom, scan, scan.path, strict
+
+    @classmethod
+    def parse(cls, data: bytes, path: str, *, strict: bool) -> Self:
+        """Return the file. Unparseable names line and column of the first fault."""
+        bom, text = decoded(data, path)
+        return cls(bom, Scan(text, path, strict=strict), strict=strict)
+
+    @property
+    def data(self) -> bytes:
+        return self._bom + self._scan.text.encode("utf-8")
+
+    def has(self, keys: Keys) -> bool:
+        """Return whether something stands at `keys`."""
+        return _lookup(self._scan.root, keys)[0]
+
+    def value(self, keys: Keys = ()) -> Json:
+        """Return the value at `keys`; of equal keys the last. NotFound when nothing is there."""
+        found, value = _lookup(self._scan.root, keys)
+        if not found:
+            raise NotFound(f"{self.path} has no {named(keys)}.")
+        return value
+
+    def text(self, keys: Keys) -> str:
+        """Return the source text of the value at `keys`. NotFound when nothing is there."""
+        member = self._walk(keys)[-1][1]
+        if member is None:
+            raise NotFound(f"{self.path} has no {named(keys)}.")
+        return self._scan.text[member.value_start : member.end]
+
+    def blank(self, keys: Keys) -> str:
+        """Return what stands between the brackets at `keys` if that is white space only."""
+        box = self._box(keys)
+        inner = self._scan.text[box.opening + 1 : box.closing]
+        return "" if inner.strip(" \t\r\n") else inner
+
+    def set(self, keys: Keys, value: Json) -> Self:
+        """Return it with `value` at `keys`; missing tables above are made.
+
+        Itself when the value stands there already. Refused when a key on the way stands twice or
+        something on the way is no table.
+        """
+        found, current = _lookup(self._scan.root, keys)
+        if found and same(current, value):
+            self._walk(keys)
+            return self
+        path = self._walk(keys)
+        box, member = path[-1]
+        if member is not None:
+            style = style_of(self._scan, box)
+            old = self._scan.text[member.value_start : member.end]
+            one_line = self._is_inline(path) or (old[0] in "{[" and _is_one_line_full(old))
+            indent = line_indent(self._scan.text, member.start)
+            text = style.inline(value) if one_line else style.block(value, indent)
+            return self._with(
+                [(member.value_start, member.end, text)], _updated(self._scan.root, keys, value)
+            )
+        made = keys[len(path) :]
+        for key in reversed(made):
+            value = {_name(self.path, key): value}
+        return self._inserted(path, keys[: len(path)], value)
+
+    def set_text(self, keys: Keys, text: str, *, index: int = -1) -> Self:
+        """Return it with the value that `text` is the source of; `index`: place of a new one."""
+        value = Scan(text, self.path, strict=self.strict).root
+        path = self._walk(keys)
+        member = path[-1][1]
+        if member is not None:
+            piece = (member.value_start, member.end, text)
+            return self._with([piece], _updated(self._scan.root, keys, value))
+        if len(path) < len(keys):
+            return self.set(keys, value)
+        return self._inserted(path, keys, value, raw=text, index=index)
+
+    def append(self, keys: Keys, value: Json) -> Self:
+        """Return it with `value` last in the list at `keys`; the list is made if missing."""
+        if not self.has(keys):
+            return self.set(keys, [value])
+        box = self._box(keys)
+        if box.is_table:
+            raise self._wrong_kind(keys, box.opening, "a list")
+        path = [*self._walk(keys), (box, None)]
+        return self._inserted(path, (*keys, len(box.members)), value)
+
+    def remove(self, keys: Keys, *, blank: str = "") -> Self:
+        """Return it without what stands at `keys`; itself when nothing does.
+
+        `blank`: white space for the brackets if they are empty then.
+        """
+        if not self.has(keys):
+            return self
+        box, member = self._walk(keys)[-1]
+        assert member is not None
+        pieces = _removal(self._scan.text, box, box.members.index(member))
+        if len(box.members) == 1:
+            inner = _spliced(self._scan.text, pieces, box.opening + 1, box.closing)
+            if not inner.strip(" \t\r\n"):
+                pieces = [(box.opening + 1, box.closing, blank)]
+        return self._with(pieces, _removed(self._scan.root, keys))
+
+    def _walk(self, keys: Keys) -> list[tuple[Box, Member | None]]:
+        """Return the boxes on the way to `keys`, each with its member; the last may be None."""
+        scan = self._scan
+        path: list[tuple[Box, Member | None]] = []
+        offset = scan.skip(0)
+        for depth, key in enumerate(keys):
+            if scan.shadow[offset] not in "{[" or (scan.shadow[offset] == "{") != isinstance(
+                key, str
+            ):
+                kind = "an object" if isinstance(key, str) else "a list"
+                raise self._wrong_kind(keys[:depth], offset, kind)
+            box = scan.box(offset)
+            found = [member for member in box.members if member.key == key]
+            if len(found) > 1:
+                line = scan.refusal(found[0].start, "").line
+                raise scan.refusal(
+                    found[1].start, f'the key "{key}" stands twice, first in line {line}'
+                )
+            path.append((box, found[0] if found else None))
+            if not found:
+                return path
+            offset = found[0].value_start
+        return path
+
+    def _box(self, keys: Keys) -> Box:
+        offset = self._scan.skip(0)
+        if keys:
+            member = self._walk(keys)[-1][1]
+            if member is None:
+                raise NotFound(f"{self.path} has no {named(keys)}.")
+            offset = member.value_start
+        if self._scan.shadow[offset] not in "{[":
+            raise self._wrong_kind(keys, offset, "an object or a list")
+        return self._scan.box(offset)
+
+    def _wrong_kind(self, keys: Keys, offset: int, expected: str) -> Refused:
+        error = self._scan.refusal(offset, "")
+        return Refused(
+            f"{self.path}: {named(keys)} (line {error.line}, column {error.column}) is not "
+            f"{expected}. Nothing was written.",
+            code="unexpected-kind",
+        )
+
+    def _is_inline(self, path: list[tuple[Box, Member | None]]) -> bool:
+        """Return whether what goes into the last box goes on the line of its neighbours."""
+        text = self._scan.text
+        for box, _ in reversed(path):
+            if box.members:
+                return own_line_indent(text, box.members[-1].start) is None
+            if EOL.search(text, box.opening, box.closing):
+                return False
+            if COMMENT.search(text, box.opening, box.closing):
+                return True
+        return False
+
+    def _inserted(
+        self,
+        path: list[tuple[Box, Member | None]],
+        keys: Keys,
+        value: Json,
+        *,
+        raw: str = "",
+        index: int = -1,
+    ) -> Self:
+        """Return it with a new member in the last box of `path`."""
+        box, key = path[-1][0], keys[-1]
+        style = style_of(self._scan, box)
+        inline = self._is_inline(path)
+        name = style.inline(key) + style.colon if isinstance(key, str) else ""
+
+        def rendered(indent: str) -> str:
+            return name + (raw or (style.inline(value) if inline else style.block(value, indent)))
+
+        if not box.members:
+            pieces = _first(self._scan, box, style, inline, rendered)
+        elif 0 <= index < len(box.members):
+            pieces = _before(self._scan.text, box.members[index], style, inline, rendered)
+        else:
+            index = len(box.members)
+            pieces = _after(self._scan.text, box.members[-1], style, inline, rendered)
+        place = (*keys[:-1], max(index, 0)) if not box.is_table else keys
+        return self._with(pieces, _updated(self._scan.root, place, value, insert=True))
+
+    def _with(self, pieces: list[_Piece], intended: Json) -> Self:
+        """Return the edited file, parsed again and compared with what was meant."""
+        text = _spliced(self._scan.text, pieces, 0, len(self._scan.text))
+        new = self.parse(self._bom + text.encode("utf-8"), self.path, strict=self.strict)
+        if new._scan.root != intended:
+            raise OpenmemError(
+                f"{self.path}: an edit of openmem came out other than meant. Nothing was written.",
+                hint="This is a fault of openmem; please report it.",
+                code="edit-mismatch",
+            )
+        return new
+
+
+def named(keys: Keys) -> str:
+    """Return a path of keys as a person writes it: `hooks.Stop[0]`; the whole file for none."""
+    text = ""
+    for key in keys:
+        text += f"[{key}]" if isinstance(key, int) else f".{key}" if text else key
+    return text or "the file as a whole"
+
+
+def _name(path: str, key: Key) -> str:
+    if isinstance(key, str):
+        return key
+    raise NotFound(f"{path}: there is no list entry {key} to change.")
+
+
+def _lookup(root: Json, keys: Keys) -> tuple[bool, Json]:
+    value = root
+    for key in keys:
+        if isinstance(key, str):
+            if not isinstance(value, dict) or key not in value:
+                return False, None
+            value = value[key]
+        else:
+            if not isinstance(value, list) or not 0 <= key < len(value):
+                return False, None
+            value = value[key]
+    return True, value
+
+
+def _updated(root: Json, keys: Keys, value: Json, *, insert: bool = False) -> Json:
+    """Return `root` with one value changed; shares everything that is not on the way."""
+    if not keys:
+        return value
+    key, rest = keys[0], keys[1:]
+    if isinstance(root, list) and isinstance(key, int):
+        if insert and not rest:
+            return [*root[:key], value, *root[key:]]
+        return [*root[:key], _updated(root[key], rest, value, insert=insert), *root[key + 1 :]]
+    assert isinstance(root, dict) and isinstance(key, str)
+    return {**root, key: _updated(root.get(key), rest, value, insert=insert)}
+
+
+def _removed(root: Json, keys: Keys) -> Json:
+    key, rest = keys[0], keys[1:]
+    if isinstance(root, list) and isinstance(key, int):
+        middle = [_removed(root[key], rest)] if rest else []
+        return [*root[:key], *middle, *root[key + 1 :]]
+    assert isinstance(root, dict) and isinstance(key, str)
+    if rest:
+        return {**root, key: _removed(root[key], rest)}
+    return {name: value for name, value in root.items() if name != key}
+
+
+def _spliced(text: str, pieces: list[_Piece], start: int, end: int) -> str:
+    parts: list[str] = []
+    for first, last, new in sorted(pieces):
+        parts += [text[start:first], new]
+        start = last
+    return "".join([*parts, text[start:end]])
+
+
+def _is_one_line_full(text: str) -> bool:
+    return not EOL.search(text) and bool(text[1:-1].strip())
+
+
+def _first(
+    scan: Scan, box: Box, style: Style, inline: bool, rendered: Callable[[str], str]
+) -> list[_Piece]:
+    """Put the first member between empty brackets, behind the comments that stand there."""
+    text, start, end = scan.text, box.opening + 1, box.closing
+    outer = line_indent(text, box.opening)
+    indent = outer + style.unit
+    comments = list(COMMENT.finditer(text, start, end))
+    if not comments:
+        if inline:
+            return [(start, end, rendered(""))]
+        return [(start, end, f"{style.eol}{indent}{rendered(indent)}{style.eol}{outer}")]
+    last = comments[-1]
+    if last[0].startswith("//") or EOL.search(text, start, end):
+        found = own_line_indent(text, last.start())
+        indent = indent if found is None else found
+        return [(last.end(), last.end(), f"{style.eol}{indent}{rendered(indent)}")]
+    return [(last.end(), last.end(), " " + rendered(indent))]
+
+
+def _before(
+    text: str, member: Member, style: Style, inline: bool, rendered: Callable[[str], str]
+) -> list[_Piece]:
+    indent = own_line_indent(text, member.start)
+    if inline or indent is None:
+        return [(member.start, member.start, rendered("") + style.comma)]
+    return [(member.start, member.start, f"{rendered(indent)},{style.eol}{indent}")]
+
+
+def _after(
+    text: str, last: Member, style: Style, inline: bool, rendered: Callable[[str], str]
+) -> list[_Piece]:
+    """Put a member behind the last one, behind the comments on its line."""
+    has_comma = last.comma >= 0
+    anchor = last.comma + 1 if has_comma else last.end
+    indent = own_line_indent(text, last.start)
+    if inline or indent is None:
+        found = _BLOCKS.match(text, anchor)
+        anchor = found.end() if found else anchor
+        if has_comma:
+            return [(anchor, anchor, style.comma[1:] + rendered("") + ",")]
+        return [(anchor, anchor, style.comma + rendered(""))]
+    found = _SAME_LINE.match(text, anchor)
+    anchor = found.end() if found else anchor
+    new = f"{style.eol}{indent}{rendered(indent)}"
+    if has_comma:
+        return [(anchor, anchor, new + ",")]
+    if anchor == last.end:
+        return [(anchor, anchor, "," + new)]
+    return [(last.end, last.end, ","), (anchor, anchor, new)]
+
+
+def _removal(text: str, box: Box, number: int) -> list[_Piece]:
+    """Return the cuts that take out a member: itself, its line break, one comma."""
+    member = box.members[number]
+    previous = box.members[number - 1] if number else None
+    following = box.members[number + 1] if number + 1 < len(box.members) else None
+    base = previous.comma + 1 if previous else box.opening + 1
+    comments = list(COMMENT.finditer(text, base, member.start))
+    base = comments[-1].end() if comments else base
+    behind_line_comment = bool(comments) and comments[-1][0].startswith("//")
+    breaks = list(EOL.finditer(text, base, member.start))
+    tail = member.comma + 1 if member.comma >= 0 else member.end
+    rest_is_free = _REST_IS_FREE.match(text, tail) is not None
+    start, stop = base, tail
+    if breaks and (rest_is_free or not (following or behind_line_comment)):
+        start = breaks[-1].start()
+    elif breaks or (previous is None and following and not comments):
+        start = member.start
+        while stop < len(text) and text[stop] in " \t":
+            stop += 1
+    pieces: list[_Piece] = [(start, member.end, "")]
+    if member.comma >= 0:
+        pieces.append((member.comma, stop, ""))
+    elif stop > member.end:
+        pieces.append((member.end, stop, ""))
+    if following is None and member.comma < 0 and previous is not None:
+        pieces.append((previous.comma, previous.comma + 1, ""))
+    return pieces

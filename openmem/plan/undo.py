@@ -1,0 +1,247 @@
+"""The way back, worked out from receipts and from what is there now.
+
+Idea: go through the runs backwards over a picture of each file; where a file is as a run left it,
+the bytes of before the run take its place, so several runs fold into one write. Where somebody
+rewrote it, only our own edits are taken out of it. Invariant: nothing of the person's is lost;
+whatever stays is in `Plan.left` with its reason. Trap: a digest that differs is the normal case,
+not a fault: agents rewrite their own settings all day.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from openmem.base.errors import NotFound, OpenmemError, Refused, Unparseable
+from openmem.base.io import ABSENT, digest_of
+from openmem.base.paths import Paths
+from openmem.plan.action import (
+    Action,
+    Left,
+    MakeDir,
+    Plan,
+    RemoveDir,
+    RemoveFile,
+    RunCommand,
+    WriteFile,
+)
+from openmem.plan.edit.record import take_out_all
+from openmem.plan.journal import Entry, Receipt, backup_folder, read_receipts
+from openmem.plan.system import System
+
+
+def plan_undo(system: System, paths: Paths, *, to: int | None = None) -> Plan:
+    """Return the plan that takes back the last run, or, with `to`, every run after number `to`.
+
+    `to` 0 takes back all of them. Empty when there is nothing to take back. NotFound for a number
+    that is no run.
+    """
+    known = read_receipts(system, paths)
+    active = [receipt for receipt in known if receipt.is_active]
+    if to is not None:
+        if to != 0 and to not in [receipt.number for receipt in known]:
+            raise NotFound(f"there is no run {to}.", hint="`openmem undo --list` shows them.")
+        wanted = [receipt for receipt in active if receipt.number > to]
+    else:
+        wanted = active[-1:]
+    return plan_back(system, paths, wanted)
+
+
+def plan_uninstall(system: System, paths: Paths) -> Plan:
+    """Return the plan that takes back every run that is not taken back yet."""
+    return plan_back(
+        system, paths, [receipt for receipt in read_receipts(system, paths) if receipt.is_active]
+    )
+
+
+def plan_back(system: System, paths: Paths, receipts: Sequence[Receipt]) -> Plan:
+    """Return the plan that takes back these runs, given oldest first."""
+    way = _WayBack(system, paths)
+    for receipt in reversed(receipts):
+        for entry in reversed(receipt.entries):
+            way.step(receipt, entry)
+    return way.plan(tuple(receipt.number for receipt in receipts if receipt.number))
+
+
+@dataclass(slots=True)
+class _Picture:
+    """A file as it is, and as the way back will leave it. `data` None: not there."""
+
+    found: bytes | None
+    data: bytes | None
+    found_mode: int | None
+    mode: int | None
+    is_link: bool = False
+    is_blocked: bool = False  # something about it was left; older runs leave it alone too
+
+
+@dataclass(slots=True)
+class _WayBack:
+    system: System
+    paths: Paths
+    pictures: dict[str, _Picture] = field(default_factory=dict)
+    order: list[str | Action] = field(default_factory=list)  # a path stands for its one write
+    dirs: list[str] = field(default_factory=list)
+    left: list[Left] = field(default_factory=list)
+    kept: set[int] = field(default_factory=set)  # runs to try again once the file parses
+
+    def step(self, receipt: Receipt, entry: Entry) -> None:
+        if entry.kind in ("write", "remove"):
+            picture = self._picture(entry.path)
+            if picture is not None and not picture.is_blocked:
+                self._file(receipt, entry, picture)
+            elif picture is None:
+                self.kept.add(receipt.number)
+        elif entry.kind == "remove-dir" and self.system.stat(entry.path) is None:
+            self._later(MakeDir(path=entry.path, mode=entry.mode_before or 0o700, why=_BACK))
+        elif entry.kind == "run" and entry.ran and entry.undo:
+            self._later(
+                RunCommand(
+                    argv=entry.undo,
+                    why=f"takes back: {entry.why}",
+                    probe=entry.probe,
+                    undo=entry.argv,
+                    only_if_done=True,
+                )
+            )
+        for folder in reversed(entry.made_dirs):
+            if folder not in self.dirs:
+                self.dirs.append(folder)
+
+    def plan(self, numbers: tuple[int, ...]) -> Plan:
+        actions: list[Action] = []
+        for item in self.order:
+            action = self._file_action(item) if isinstance(item, str) else item
+            if action is not None:
+                actions.append(action)
+        actions += self._dir_actions(actions)
+        return Plan(
+            actions=tuple(actions),
+            left=tuple(dict.fromkeys(self.left)),
+            undoes=tuple(number for number in numbers if number not in self.kept),
+        )
+
+    def _later(self, action: Action) -> None:
+        if action in self.order:
+            self.order.remove(action)
+        self.order.append(action)
+
+    def _picture(self, path: str) -> _Picture | None:
+        if path not in self.pictures:
+            try:
+                data, stat = self.system.read(path), self.system.stat(path)
+            except Refused as error:
+                self._leave(path, error.message, code=error.code)
+                return None
+            mode = stat.mode if stat else None
+            self.pictures[path] = _Picture(
+                data, data, mode, mode, is_link=bool(stat and stat.is_link)
+            )
+        if path in self.order:
+            self.order.remove(path)
+        self.order.append(path)
+        return self.pictures[path]
+
+    def _file(self, receipt: Receipt, entry: Entry, picture: _Picture) -> None:
+        current = ABSENT if picture.data is None else digest_of(picture.data)
+        if current == entry.after:
+            self._restore(receipt, entry, picture)
+        elif current == entry.before:
+            pass  # somebody put it back already
+        elif entry.kind == "remove":
+            self._leave(entry.path, "somebody made it again after openmem had removed it")
+            picture.is_blocked = True
+        elif picture.data is None:
+            pass  # removed by somebody: nothing of ours is left in it
+        elif entry.edits:
+            self._take_out(receipt, entry, picture)
+        else:
+            where = self._where(receipt, entry)
+            self._leave(entry.path, f"changed since openmem wrote it; it stays as it is{where}")
+            picture.is_blocked = True
+
+    def _restore(self, receipt: Receipt, entry: Entry, picture: _Picture) -> None:
+        if entry.before == ABSENT:
+            if picture.is_link:
+                self._leave(entry.path, "a link now, made by somebody else", code="is-link")
+                picture.is_blocked = True
+                return
+            picture.data = picture.mode = None
+            return
+        data = self._backup(receipt, entry)
+        if data is None and entry.edits:
+            self._take_out(receipt, entry, picture)
+            return
+        if data is None:
+            self._leave(entry.path, "the copy of before is missing or damaged", code="no-backup")
+            picture.is_blocked = True
+            return
+        if picture.mode is None or picture.mode == entry.mode_after:
+            picture.mode = entry.mode_before  # else the person set another one, which stays
+        picture.data = data
+
+    def _take_out(self, receipt: Receipt, entry: Entry, picture: _Picture) -> None:
+        assert picture.data is not None
+        try:
+            data, left, is_blank = take_out_all(picture.data, entry.path, entry.form, entry.edits)
+        except Unparseable as error:
+            self._leave(entry.path, error.message, code=error.code)
+            picture.is_blocked = True
+            self.kept.add(receipt.number)
+            return
+        self.left += left
+        if is_blank and entry.before == ABSENT and not left and not picture.is_link:
+            picture.data = picture.mode = None  # we made the file, and only we wrote in it
+            return
+        picture.data = data
+
+    def _backup(self, receipt: Receipt, entry: Entry) -> bytes | None:
+        if not entry.backup:
+            # A later step of one run on one file: the picture before it is not on disk.
+            return None
+        path = f"{backup_folder(self.paths, receipt.number)}/{entry.backup}"
+        try:
+            data = self.system.read(path)
+        except OpenmemError:
+            return None  # said by the caller, for the file itself
+        return data if data is not None and digest_of(data) == entry.before else None
+
+    def _where(self, receipt: Receipt, entry: Entry) -> str:
+        if not entry.backup:
+            return ""
+        return f" (before: {backup_folder(self.paths, receipt.number)}/{entry.backup})"
+
+    def _leave(self, path: str, why: str, code: str = "changed") -> None:
+        self.left.append(Left(path=path, why=why, code=code))
+
+    def _file_action(self, path: str) -> Action | None:
+        picture = self.pictures[path]
+        before = ABSENT if picture.found is None else digest_of(picture.found)
+        if picture.data is None:
+            if picture.found is None:
+                return None
+            return RemoveFile(path=path, before=before, why="openmem made it")
+        if picture.data == picture.found and picture.mode == picture.found_mode:
+            return None
+        return WriteFile(path=path, before=before, data=picture.data, mode=picture.mode, why=_BACK)
+
+    def _dir_actions(self, actions: Sequence[Action]) -> list[Action]:
+        """Remove the folders we made that will be empty, deepest first."""
+        gone = {action.path for action in actions if isinstance(action, RemoveFile)}
+        needed = {os.path.dirname(a.path) for a in actions if isinstance(a, WriteFile)}
+        found: list[Action] = []
+        for folder in sorted(self.dirs, key=lambda path: path.count("/"), reverse=True):
+            stat = self.system.stat(folder)
+            if stat is None or stat.kind != "dir" or stat.is_link:
+                continue
+            names = self.system.list(folder)
+            if folder in needed or any(f"{folder}/{name}" not in gone for name in names):
+                self._leave(folder, "a folder openmem made; it holds files of others", "not-empty")
+                continue
+            gone.add(folder)
+            found.append(RemoveDir(path=folder, why="openmem made it"))
+        return found
+
+
+_BACK = "as it was before"
