@@ -1,0 +1,31 @@
+"""`python -m openmem.bench NAME`: the same functions that `openmem bench NAME` calls."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+
+from openmem.base.errors import CHANGES_PENDING, DONE, OpenmemError
+from openmem.bench.catalogue import BENCHES, run
+
+
+def main(argv: list[str]) -> int:
+    """Run one bench, print its table or JSON; 3 when a limit is not held."""
+    parser = argparse.ArgumentParser(prog="openmem bench", description="Measure beside the floor.")
+    parser.add_argument("name", choices=sorted(BENCHES))
+    parser.add_argument("--repeats", type=int, default=0, help="samples, 0 for the bench's own")
+    parser.add_argument("--claude", default="", help="path of Claude Code, for first-run")
+    parser.add_argument("--json", action="store_true", help="print the figures as JSON")
+    chosen = parser.parse_args(argv)
+    try:
+        report = run(chosen.name, repeats=chosen.repeats, claude=chosen.claude)
+    except OpenmemError as fault:
+        print(f"openmem: {fault.message} {fault.hint}".rstrip(), file=sys.stderr)
+        return fault.exit_status
+    print(json.dumps(report.as_json(), indent=1) if chosen.json else "\n".join(report.lines()))
+    return DONE if report.holds else CHANGES_PENDING
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
