@@ -54,9 +54,9 @@ class _Answered(Exception):
 
 def _join() -> None:
     """Add every command, in the order in which help lists them."""
-    from openmem.cli.commands import config, policy
+    from openmem.cli.commands import config, plans, policy
 
-    for module in (policy, config):
+    for module in (plans, policy, config):
         module.add_to(app)
 
 

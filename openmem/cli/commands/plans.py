@@ -1,0 +1,112 @@
+"""`plan`, `apply`, `verify`, `undo`: the machinery behind every change, by hand."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from openmem.base.errors import CHANGES_PENDING, DONE
+from openmem.cli.command import command, run_of
+from openmem.cli.envelope import Result
+from openmem.cli.options import Diff, DryRun, Json, Quiet, Yes
+
+
+def add_to(app: typer.Typer) -> None:
+    command(app, "verify", effect="read-only", example="openmem verify")(verify)
+    command(app, "undo", effect="changes files", example="openmem undo --list")(undo)
+
+
+def verify(context: typer.Context, json: Json = False) -> Result:
+    """Check that every file openmem wrote is as it left it; exit 3 when one is not."""
+    from openmem.cli.render.plan import counted
+    from openmem.cli.render.runs import drift_lines
+    from openmem.plan.receipt import drift, receipts
+    from openmem.plan.system import RealSystem
+
+    run = run_of(context)
+    found = drift(RealSystem(run.paths.environ), run.paths)
+    is_cut_off = any(receipt.state == "started" for receipt in receipts(run.paths))
+    data = {
+        "drift": [
+            {
+                "path": item.path,
+                "kind": item.kind,
+                "is_harmless": item.is_harmless,
+                "missing": [list(keys) for keys in item.missing],
+                "why": item.why,
+            }
+            for item in found
+        ],
+        "interrupted_run": is_cut_off,
+    }
+    pending = [item for item in found if not item.is_harmless]
+    lines = drift_lines(found, run.paths.home, run.console.width)
+    if is_cut_off:
+        lines.append("A run was cut off half way:  openmem undo   puts back what it had changed.")
+    if not pending and not is_cut_off:
+        lines.append("Everything openmem wrote is in place.")
+    elif pending:
+        lines.append(
+            f"{counted(len(pending), 'file')} drifted.  Put ours back:  openmem setup"
+            "    Leave it:  openmem undo"
+        )
+    status = CHANGES_PENDING if pending or is_cut_off else DONE
+    return Result(data=data, lines=tuple(lines), exit_status=status)
+
+
+def undo(
+    context: typer.Context,
+    to: Annotated[
+        int | None, typer.Option("--to", help="Take back every run after this one; 0 is all.")
+    ] = None,
+    list_: Annotated[bool, typer.Option("--list", help="List the runs and stop.")] = False,
+    dry_run: DryRun = False,
+    yes: Yes = False,
+    diff: Diff = False,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> Result:
+    """Take back the last run: its files get the bytes of before."""
+    from openmem.cli.flow import Telling, Wish, carry_out
+    from openmem.cli.render.runs import run_lines
+    from openmem.plan.apply import recover
+    from openmem.plan.receipt import plan_undo, receipts
+    from openmem.plan.system import RealSystem
+
+    run = run_of(context)
+    run.console.is_quiet = quiet
+    system = RealSystem(run.paths.environ)
+    known = receipts(run.paths, system)
+    if list_:
+        data = {
+            "runs": [
+                {
+                    "number": receipt.number,
+                    "label": receipt.label,
+                    "state": receipt.state,
+                    "started_at": receipt.started_at,
+                    "undone_by": receipt.undone_by,
+                    "undoes": list(receipt.undoes),
+                    "paths": list(receipt.paths_written),
+                }
+                for receipt in known
+            ]
+        }
+        lines = run_lines(known, run.paths.home, run.console.width)
+        return Result(data=data, lines=tuple(lines))
+    if any(receipt.state == "started" for receipt in known) and not dry_run:
+        recover(system, run.paths)
+        run.console.say("A run that was cut off half way has been put right.")
+    plan = plan_undo(system, run.paths, to=to)
+    words = "undo" if to is None else f"undo --to {to}"
+    wish = Wish(
+        command=f"openmem {words}",
+        label=words,
+        is_dry=dry_run,
+        is_agreed=yes,
+        shows_diff=diff,
+    )
+    undone = [receipt.label for receipt in known if receipt.number in plan.undoes]
+    notes = (f"Takes back: {', '.join(undone)}.",) if undone else ()
+    return carry_out(run, system, plan, wish, Telling(notes=notes, done=("Undone.",)))

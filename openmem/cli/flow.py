@@ -1,0 +1,138 @@
+"""From a plan to what happened: shown, asked for, applied, told. Every change goes through here.
+
+A dry run stops after the showing, and its plan is the data, on stdout. Without a terminal nothing
+is asked: `--yes` or exit 2 with the flag's name. What is told afterwards is read from the receipt.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from openmem.base.errors import INTERRUPTED, OpenmemError, Usage
+from openmem.cli.command import Run
+from openmem.cli.envelope import Result
+from openmem.cli.render.plan import plan_lines
+from openmem.plan.action import Plan
+from openmem.plan.apply import apply
+from openmem.plan.diff import described, masked
+from openmem.plan.journal import Receipt
+
+if TYPE_CHECKING:
+    from openmem.plan.system import System
+
+
+class Declined(OpenmemError):
+    """The person said no; nothing was written."""
+
+    code = "declined"
+    exit_status = INTERRUPTED
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wish:
+    """How a change was asked for. `command`: as typed, for the hints; `label`: in the receipt."""
+
+    command: str
+    label: str
+    is_dry: bool = False
+    is_agreed: bool = False
+    shows_diff: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Telling:
+    """What stands around a plan. `notes`: below the files; `done`: last lines when it is applied.
+
+    `data`: more keys for the envelope. `question`: asked before applying.
+    """
+
+    notes: Sequence[str] = ()
+    done: Sequence[str] = ()
+    data: dict[str, Any] = field(default_factory=dict)
+    question: str = "Go on?"
+
+
+Carry = Callable[[Plan], Receipt]
+
+
+def carry_out(
+    run: Run,
+    system: System,
+    plan: Plan,
+    wish: Wish,
+    telling: Telling | None = None,
+    *,
+    carry: Carry | None = None,
+) -> Result:
+    """Show a plan, ask if it has to be asked, apply it, and return what happened.
+
+    `carry`: applies in another way than by one `apply`. Usage without a terminal and `--yes`.
+    """
+    telling = telling or Telling()
+    actions = described(plan, system)
+    data: dict[str, Any] = {
+        "actions": actions,
+        "warnings": list(plan.warnings),
+        "left": [{"path": x.path, "keys": list(x.keys), "why": x.why} for x in plan.left],
+        **telling.data,
+    }
+    if plan.is_empty:
+        lines = screen(run, plan, wish, telling, actions)
+        return Result(data=data, lines=() if run.is_json else tuple(lines))
+    if wish.is_dry:
+        return Result(data=data, lines=tuple(screen(run, plan, wish, telling, actions)))
+    if not wish.is_agreed:
+        _ask(run, plan, wish, telling, actions)
+    elif not run.is_json:
+        run.console.say(*screen(run, plan, wish, telling, actions))
+    receipt = carry(plan) if carry else apply(plan, system, run.paths, label=wish.label)
+    data["receipt"] = receipt.number
+    return Result(data=data, notes=("", *telling.done) if telling.done else ())
+
+
+def screen(
+    run: Run, plan: Plan, wish: Wish, telling: Telling, actions: Sequence[dict[str, Any]]
+) -> list[str]:
+    """Return the plan as lines, with diffs if they were asked for."""
+    diffs: list[str] = []
+    if wish.shows_diff:
+        for action in actions:
+            diffs += [line for line in str(action["diff"]).splitlines()]
+    steps: list[str] = []
+    if wish.is_dry:
+        command = wish.command
+        steps = [f"Go:  {command}"]
+        if not wish.shows_diff:
+            steps.insert(0, f"See every byte:  {command} --dry-run --diff")
+    return plan_lines(
+        plan,
+        home=run.paths.home,
+        width=run.console.width,
+        notes=telling.notes,
+        diffs=diffs,
+        next_steps=steps,
+        is_dry=wish.is_dry or not wish.is_agreed,
+    )
+
+
+def _ask(
+    run: Run, plan: Plan, wish: Wish, telling: Telling, actions: Sequence[dict[str, Any]]
+) -> None:
+    """Show the plan and ask whether to go on. Declined, Usage."""
+    if not run.console.is_interactive or run.is_json:
+        raise Usage(
+            f"{wish.command} changes files and nobody can be asked here.",
+            hint="--yes goes on without asking; --dry-run shows what would change.",
+        )
+    from openmem.setup.ask import confirm
+
+    run.console.say(*screen(run, plan, wish, telling, actions), "")
+    if not confirm(telling.question):
+        raise Declined("nothing was changed.")
+
+
+def masked_words(words: Sequence[str]) -> str:
+    """Return a command line as it may be shown: secrets in it are masked."""
+    return masked(" ".join(words))

@@ -1,0 +1,161 @@
+"""Sessions, hits and rows as a person reads them. Source: screens.md, context status and search.
+
+Stored text is shown through `visible`, so that nothing an agent wrote can drive the terminal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from openmem.cli.console import visible, wrapped
+from openmem.cli.render.table import clipped, columns
+
+
+def short_id(session_id: str) -> str:
+    """Return a session's id as lists show it: head, ellipsis, tail."""
+    return session_id if len(session_id) <= 8 else f"{session_id[:4]}…{session_id[-2:]}"
+
+
+def size_text(size_bytes: int) -> str:
+    """Return `812 B`, `14 kB`, `214 MB`, `1.2 GB`."""
+    size = float(size_bytes)
+    for unit in ("B", "kB", "MB", "GB"):
+        if size < 1000 or unit == "GB":
+            return f"{size:.1f} {unit}" if unit == "GB" else f"{size:.0f} {unit}"
+        size /= 1000
+    raise AssertionError
+
+
+def count_text(number: int) -> str:
+    """Return `812`, `88k`, `4.4M`."""
+    if number < 1000:
+        return str(number)
+    if number < 1_000_000:
+        return f"{number / 1000:.0f}k"
+    return f"{number / 1_000_000:.1f}M"
+
+
+def age_text(seconds: float) -> str:
+    """Return how long ago: `now`, `2 min`, `3 h`, `5 d`."""
+    if seconds < 60:
+        return "now"
+    if seconds < 3600:
+        return f"{seconds // 60:.0f} min"
+    if seconds < 48 * 3600:
+        return f"{seconds // 3600:.0f} h"
+    return f"{seconds // 86400:.0f} d"
+
+
+def share_text(part: int, whole: int) -> str:
+    """Return `97 %`, a dash when there is nothing to share."""
+    return f"{100 * part / whole:.0f} %" if whole else "–"
+
+
+def status_lines(
+    sessions: Sequence[Mapping[str, Any]], *, head: str, now_seconds: float, width: int
+) -> list[str]:
+    """Return one line per session, newest first as given. `head`: what stands above them."""
+    lines = wrapped(head, width)
+    if not sessions:
+        return [*lines, "", "No session is kept yet. Start a wired agent in a git repository."]
+    names = ("SESSION", "AGENT", "PROJECT", "PROMPT", "TRIMS", "CACHE", "BUSTS", "LAST")
+    rows = [list(names), *(_status_row(session, now_seconds) for session in sessions)]
+    lines += ["", *columns(rows, right=(3, 4, 5, 6))]
+    fail_opens = sum(session["fail_opens"] for session in sessions)
+    return [
+        *lines,
+        "",
+        f"fail-opens: {fail_opens}",
+        f"One session:  openmem context show {sessions[0]['session_id'][:8]}",
+    ]
+
+
+def _status_row(session: Mapping[str, Any], now_seconds: float) -> list[str]:
+    prompt = session["input_tokens"] + session["cache_read_tokens"]
+    prompt += session["cache_creation_tokens"]
+    project = (session["cwd"] or "").rstrip("/").rpartition("/")[2] or session["bank"] or "–"
+    return [
+        short_id(session["session_id"]),
+        clipped(visible(session["agent"] or "–"), 12),
+        clipped(visible(project), 18),
+        count_text(session["prompt_tokens"]) if session["prompt_tokens"] else "–",
+        str(session["trims"]),
+        share_text(session["cache_read_tokens"], prompt),
+        str(session["busts"]) if session["busts"] else "–",
+        _age_of(session["last_at"], now_seconds),
+    ]
+
+
+def _age_of(at: str, now_seconds: float) -> str:
+    from openmem.base.clock import seconds_of
+
+    try:
+        return age_text(max(0.0, now_seconds - seconds_of(at)))
+    except ValueError:
+        return "–"  # a session of another writer may hold no time of ours
+
+
+def hit_lines(data: Mapping[str, Any], *, now_seconds: float, width: int) -> list[str]:
+    """Return what a search found: a count, then each hit with its neighbours.
+
+    `data`: as in the envelope, each hit with `at` and `project` beside the promised keys.
+    """
+    hits = data["hits"]
+    if not hits:
+        return ["Nothing found."]
+    sessions = len({hit["session_id"] for hit in hits})
+    rows = "row" if data["total_matches"] == 1 else "rows"
+    shown = f", {len(hits)} shown" if len(hits) < data["total_matches"] else ""
+    places = "session" if sessions == 1 else "sessions"
+    matched = "line matches" if data["line_matches"] == 1 else "lines match"
+    lines = [
+        f"{data['total_matches']} {rows} in {sessions} {places} ({data['mode']}){shown}"
+        f" · {data['line_matches']} {matched}"
+    ]
+    for hit in hits:
+        lines += ["", _hit_head(hit, now_seconds, width)]
+        lines += [_neighbour(row, width) for row in hit["before"]]
+        lines += [f"    {visible(line)}" for line in hit["excerpt"].split("\n")]
+        lines += [_neighbour(row, width) for row in hit["after"]]
+    first = hits[0]
+    return [
+        *lines,
+        "",
+        f"All of a row:  openmem context show {first['session_id'][:8]} --row {first['seq']}",
+    ]
+
+
+def _hit_head(hit: Mapping[str, Any], now_seconds: float, width: int) -> str:
+    who = f"{hit['role']} {hit['name']}".strip()
+    state = "" if hit["in_context"] else "  trimmed"
+    age = _age_of(hit.get("at", ""), now_seconds)
+    told = "" if age == "–" else f"  {age} ago" if age != "now" else "  now"
+    left = visible(f"{short_id(hit['session_id'])} #{hit['seq']}  {who}{state}{told}")
+    project = clipped(visible(hit.get("project", "")), 24)
+    gap = width - len(left) - len(project)
+    return f"{left}{' ' * gap}{project}" if project and gap >= 2 else left
+
+
+def _neighbour(row: Mapping[str, Any], width: int) -> str:
+    who = f"{row['role']} {row['name']}".strip()
+    text = visible(" ".join(row["text"].split()))
+    return "  " + clipped(f"#{row['seq']}  {visible(who)}  {text}", width - 2)
+
+
+def row_head(row: Mapping[str, Any]) -> str:
+    """Return one line that says what a row is."""
+    who = f"{row['role']} {row['kind']} {row['name']}".strip()
+    state = "" if row["in_context"] else "  trimmed"
+    return visible(f"#{row['seq']}  {who}  {row['created_at']}{state}")
+
+
+def session_lines(rows: Sequence[Mapping[str, Any]], *, head: str, width: int) -> list[str]:
+    """Return the rows of a session, one line each."""
+    lines = [*wrapped(head, width), ""]
+    for row in rows:
+        who = f"{row['role']} {row['name']}".strip()
+        mark = " " if row["in_context"] else "–"
+        text = visible(" ".join(row["text"].split())) or f"({row['kind']})"
+        lines.append(clipped(f"{row['seq']:>5} {mark} {visible(who):<14}  {text}", width))
+    return lines

@@ -1,0 +1,164 @@
+"""A plan as a person reads it: what will change, why, what stays, what to run next.
+
+One line per file, by mark: `+` new, `~` changed, `-` removed, `$` a command that is run. Folders
+are shown only when nothing inside them is, because a file's line already says where it goes.
+Source: screens.md.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from openmem.base.paths import display
+from openmem.cli.console import visible, wrapped
+from openmem.cli.render.table import cells, padded
+from openmem.plan.action import (
+    Action,
+    Left,
+    MakeDir,
+    ManualStep,
+    Plan,
+    RemoveDir,
+    RemoveFile,
+    RunCommand,
+    WriteFile,
+)
+from openmem.plan.diff import mark_of
+
+_WIDEST_NAME = 40  # a name up to here stands beside its reason, a longer one above it
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One line of a plan. `mark`: + ~ - $ =; `name`: path or command, home as `~`."""
+
+    mark: str
+    name: str
+    why: str
+
+
+def entry_of(action: Action, home: str) -> Entry | None:
+    """Return the line of an action, None for a step by hand."""
+    match action:
+        case WriteFile():
+            return Entry(mark=mark_of(action), name=display(action.path, home), why=action.why)
+        case RemoveFile():
+            return Entry(mark="-", name=display(action.path, home), why=action.why)
+        case MakeDir():
+            return Entry(mark="+", name=display(action.path, home) + "/", why=action.why)
+        case RemoveDir():
+            return Entry(mark="-", name=display(action.path, home) + "/", why=action.why)
+        case RunCommand():
+            return Entry(mark=mark_of(action), name=command_text(action.argv, home), why=action.why)
+        case ManualStep():
+            return None
+
+
+def command_text(argv: Sequence[str], home: str) -> str:
+    """Return a command as it would be typed; a long interpreter path by its name."""
+    words = list(argv)
+    if len(words) > 2 and words[1:3] == ["-m", "openmem"]:
+        words[:3] = ["openmem"]
+    return " ".join(
+        display(word, home) if word.startswith("/") else shlex.quote(word) for word in words
+    )
+
+
+def entries_of(plan: Plan, home: str) -> list[Entry]:
+    """Return the lines of a plan: settings of openmem first, then files, then commands."""
+    paths = [a.path for a in plan.actions if isinstance(a, WriteFile | RemoveFile)]
+    shown: list[Entry] = []
+    for action in plan.actions:
+        if isinstance(action, MakeDir | RemoveDir) and any(
+            path.startswith(action.path.rstrip("/") + "/") for path in paths
+        ):
+            continue
+        entry = entry_of(action, home)
+        if entry is not None and entry not in shown:
+            shown.append(entry)
+    return sorted(shown, key=lambda entry: entry.mark == "$")
+
+
+def headline(plan: Plan) -> str:
+    """Return what the plan amounts to: `change 5 files and run 1 command`; "" when empty."""
+    files = {a.path for a in plan.actions if isinstance(a, WriteFile | RemoveFile)}
+    commands = sum(isinstance(a, RunCommand) for a in plan.actions)
+    parts = []
+    if files:
+        parts.append("change " + counted(len(files), "file"))
+    if commands:
+        parts.append("run " + counted(commands, "command"))
+    if not parts and any(isinstance(a, MakeDir | RemoveDir) for a in plan.actions):
+        parts.append("tidy up folders")
+    return " and ".join(parts)
+
+
+def counted(number: int, noun: str) -> str:
+    """Return `1 file`, `2 files`."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def entry_lines(entries: Iterable[Entry], width: int) -> list[str]:
+    """Return entries in two columns, the reason wrapped into its own."""
+    entries = list(entries)
+    if not entries:
+        return []
+    fitting = [cells(entry.name) for entry in entries if cells(entry.name) <= _WIDEST_NAME]
+    column = max(fitting, default=0) + 2
+    lines: list[str] = []
+    for entry in entries:
+        name, why = visible(entry.name), visible(entry.why)
+        if cells(name) + 2 > column:
+            lines += [f"  {entry.mark} {name}", *wrapped(why, width - 2, " " * 6)]
+            continue
+        first, *more = wrapped(why, width - 4 - column) or [""]
+        lines.append(f"  {entry.mark} {padded(name, column)}{first}".rstrip())
+        lines += [" " * (4 + column) + text for text in more]
+    return lines
+
+
+def left_lines(left: Sequence[Left], home: str, width: int) -> list[str]:
+    """Return what stays although it was asked to go, and why."""
+    if not left:
+        return []
+    return ["", "Left as it is:", *entry_lines((_left_entry(x, home) for x in left), width)]
+
+
+def _left_entry(left: Left, home: str) -> Entry:
+    inside = ": " + ".".join(str(key) for key in left.keys) if left.keys else ""
+    return Entry(mark="=", name=display(left.path, home) + inside, why=left.why)
+
+
+def plan_lines(
+    plan: Plan,
+    *,
+    home: str,
+    width: int,
+    notes: Sequence[str] = (),
+    diffs: Sequence[str] = (),
+    next_steps: Sequence[str] = (),
+    is_dry: bool = True,
+) -> list[str]:
+    """Return the screen of a plan. `notes`: sentences below the files; `diffs`: lines, if asked."""
+    if plan.is_empty:
+        return ["Nothing to do.", *left_lines(plan.left, home, width)]
+    what = headline(plan)
+    still = " Nothing is written yet." if is_dry else ""
+    lines = wrapped(f"openmem will {what}.{still}", width) if what else []
+    lines += ["", *entry_lines(entries_of(plan, home), width)]
+    if diffs:
+        lines += ["", *diffs]
+    told = [f"Warning: {text}" for text in plan.warnings]
+    by_hand = [f"By hand: {a.text} ({a.why})" for a in plan.actions if isinstance(a, ManualStep)]
+    if notes:
+        lines.append("")
+    for note in notes:
+        lines += wrapped(visible(note.replace(home + "/", "~/")), width, "  ")
+    for text in [*told, *by_hand]:
+        lines += ["", *wrapped(visible(text.replace(home + "/", "~/")), width, "  ")]
+    lines += left_lines(plan.left, home, width)
+    if next_steps:
+        lines += ["", *next_steps]
+    return lines

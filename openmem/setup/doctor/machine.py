@@ -1,0 +1,144 @@
+"""Checks of the ground: interpreter, SQLite, disk, and what stands around the state folder."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import sqlite3
+import stat
+import sys
+
+from openmem import __version__
+from openmem.base.paths import Paths
+from openmem.setup.doctor.finding import Finding
+
+_LOW_DISK_BYTES = 500_000_000
+_LEAST_PYTHON = (3, 11)
+# Shared mounts on which a database in WAL mode has been destroyed; users' report 21.
+SHARED_FILESYSTEMS = ("virtiofs", "9p", "nfs", "nfs4", "cifs", "smb3", "fuse.sshfs", "vboxsf")
+
+
+def check_python() -> Finding:
+    """The interpreter and its SQLite, with full-text search."""
+    detail = f"openmem {__version__}, python {platform.python_version()}, sqlite "
+    detail += sqlite3.sqlite_version
+    if sys.version_info < _LEAST_PYTHON:
+        return Finding(
+            name="python",
+            outcome="error",
+            detail=f"{detail}; openmem needs python 3.11",
+            advice="install openmem-cli with a newer python",
+        )
+    if not has_full_text_search():
+        return Finding(
+            name="python",
+            outcome="error",
+            detail=f"{detail} without FTS5, so nothing can be searched",
+            advice="use a python whose SQLite has FTS5 (the system's, or python.org's)",
+        )
+    return Finding(name="python", outcome="ok", detail=f"{detail} with FTS5")
+
+
+def has_full_text_search() -> bool:
+    """Return whether this interpreter's SQLite can make a full-text index."""
+    connection = sqlite3.connect(":memory:")
+    try:
+        connection.execute("CREATE VIRTUAL TABLE t USING fts5(x)")
+    except sqlite3.OperationalError:
+        return False
+    finally:
+        connection.close()
+    return True
+
+
+def nearest_folder(path: str) -> str:
+    """Return the folder itself, or the nearest parent that exists."""
+    while not os.path.isdir(path):
+        path = os.path.dirname(path)
+    return path
+
+
+def check_disk(paths: Paths) -> Finding:
+    """Free space where the sessions are kept."""
+    free = shutil.disk_usage(nearest_folder(paths.state_dir)).free
+    text = f"{free / 1e9:.1f} GB free for {paths.state_dir}"
+    if free < _LOW_DISK_BYTES:
+        return Finding(
+            name="disk",
+            outcome="warning",
+            subject="disk",
+            detail=text,
+            advice="free some space; a full disk stops recording, never the agent",
+        )
+    return Finding(name="disk", outcome="ok", subject="disk", detail=text)
+
+
+def check_mount(paths: Paths, mounts: str = "/proc/self/mountinfo") -> Finding | None:
+    """A shared or network mount under the state folder; None where there is nothing to say."""
+    try:
+        with open(mounts, encoding="utf-8", errors="surrogateescape") as file:
+            kind = filesystem_of(os.path.realpath(nearest_folder(paths.state_dir)), file.read())
+    except OSError:
+        return None  # no mountinfo on macOS; the store itself looks again when it opens a file
+    if kind not in SHARED_FILESYSTEMS:
+        return None
+    return Finding(
+        name="mount",
+        outcome="warning",
+        subject="state folder",
+        detail=f"{paths.state_dir} is on a shared mount ({kind})",
+        advice="set OPENMEM_STATE_DIR to a folder on this machine's own disk",
+    )
+
+
+def filesystem_of(path: str, mountinfo: str) -> str:
+    """Return the kind of file system that holds a path, by a mountinfo text; "" if unknown."""
+    best, kind = "", ""
+    for line in mountinfo.splitlines():
+        fields = line.split(" ")
+        if "-" not in fields[6:] or len(fields) < 9:
+            continue
+        point = fields[4].replace("\\040", " ")
+        is_inside = path == point or path.startswith(point.rstrip("/") + "/")
+        if is_inside and len(point) >= len(best):
+            best, kind = point, fields[fields.index("-", 6) + 1]
+    return kind
+
+
+def check_permissions(paths: Paths) -> Finding:
+    """Folders 700 and files 600 below the state and settings folders, all of them ours."""
+    wrong = []
+    for root in (paths.state_dir, paths.config_dir):
+        if not os.path.isdir(root):
+            continue
+        places = [root]
+        for folder, folders, files in os.walk(root):
+            places += [os.path.join(folder, name) for name in (*folders, *files)]
+        wrong += [place for place in places if _is_open(place)]
+    if not os.path.isdir(paths.state_dir):
+        return Finding(
+            name="permissions", outcome="info", detail="nothing is kept here yet: no state folder"
+        )
+    if wrong:
+        others = f" and {len(wrong) - 1} more" if len(wrong) > 1 else ""
+        return Finding(
+            name="permissions",
+            outcome="error",
+            subject="permissions",
+            detail=f"other users can reach {wrong[0]}{others}",
+            advice=f"chmod -R go-rwx {paths.state_dir} {paths.config_dir}",
+        )
+    return Finding(
+        name="permissions", outcome="ok", detail="permissions: only this user reaches the files"
+    )
+
+
+def _is_open(path: str) -> bool:
+    try:
+        status = os.lstat(path)
+    except FileNotFoundError:
+        return False  # gone meanwhile
+    if stat.S_ISLNK(status.st_mode) or stat.S_ISSOCK(status.st_mode):
+        return False  # a link has no permissions; a socket is guarded by its folder
+    return status.st_uid != os.getuid() or bool(status.st_mode & 0o077)
