@@ -8,7 +8,6 @@ Source: design, section 8; users' reports 30 and 31.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 from dataclasses import dataclass
@@ -40,6 +39,8 @@ class Workspace:
             home = self.common_dir
             if os.path.basename(home) == ".git":
                 home = os.path.dirname(home)
+        import hashlib  # loads OpenSSL, which a hook in a repository with a remote does without
+
         digest = hashlib.sha256(home.encode("utf-8", "surrogateescape")).hexdigest()[:8]
         name = re.sub(r"[^A-Za-z0-9._-]+", "-", os.path.basename(home)) or "root"
         return f"{name}-{digest}"

@@ -1,0 +1,205 @@
+"""What an event of a session leads to: policy, registration, and what the agent is told.
+
+Idea: one function for both ways in, the worker's control socket and the stand-alone hook, so that
+they cannot differ. Invariant: policy is asked before anything is written; a workspace that may
+not be stored leaves no registration, no flag, no trace, and gets no output. An id that was never
+registered is registered by whichever event comes first, because clears, forks and older agents
+change it without telling.
+Trap: the same event may come twice (two installations, a project's own entry), or late; doing it
+again must change nothing.
+Source: design sections 4, 6 and 7; users' reports 7, 15 and 47.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from openmem.base.clock import now_text
+from openmem.base.paths import Paths
+from openmem.base.policy import Decision, decide, load_policy
+from openmem.base.workspace import Workspace, workspace_of
+from openmem.context.session import (
+    Registration,
+    read_registration,
+    request_trim,
+    sanitize_sid,
+    write_registration,
+)
+from openmem.hook import texts
+from openmem.hook.delivery import write_delivery
+from openmem.hook.notes import note
+from openmem.hook.payload import Moment, decode, moment_of
+
+EVENTS = ("session-start", "prompt", "stop")
+AGENTS = ("claude-code",)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HookReply:
+    """What the hook prints; "" prints nothing, which every agent takes as assent."""
+
+    stdout: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Session:
+    """A session that may be stored, at one event. `decision`: also says what may be recalled."""
+
+    sid: str
+    agent: str
+    moment: Moment
+    workspace: Workspace
+    decision: Decision
+
+
+Recall = Callable[[str, Session], str]
+Retain = Callable[[Session], None]
+
+
+def answer(event: str, agent: str, stdin: bytes, paths: Paths, environ: Mapping[str, str]) -> str:
+    """Return the output for the bytes on stdin; "" when they are not an event of a session."""
+    payload = decode(stdin)
+    if payload is None:
+        note(paths, event, agent, "stdin is not a JSON object")
+        return ""
+    return handle(event, agent, payload, paths, environ).stdout
+
+
+def handle(
+    event: str,
+    agent: str,
+    payload: Mapping[str, object],
+    paths: Paths,
+    environ: Mapping[str, str],
+    *,
+    recall: Recall | None = None,
+    retain: Retain | None = None,
+) -> HookReply:
+    """Return the reply to an event; registers the session on the way. Never raises OSError.
+
+    `environ`: what the client forwards (`CLAUDE_*`, `OPENMEM_HOOK_PORT`, "0" when the agent's
+    requests do not come to us, `OPENMEM_HOOK_PARENT`). `recall` gives text for the model at an
+    event, `retain` keeps a finished turn; both are the memory half's, handed in by the caller.
+    """
+    if event not in EVENTS or agent not in AGENTS:
+        note(paths, event, agent, "unknown event or agent")
+        return HookReply()
+    moment = moment_of(payload, environ)
+    sid = sanitize_sid(moment.session_id)
+    if not sid:
+        note(paths, event, agent, "no session id")
+        return HookReply()
+    if moment.agent_id:
+        return HookReply()  # a sub-agent's event belongs to the session that is known already
+    try:
+        session = _register(event, agent, sid, moment, paths, environ)
+        if session is None:
+            return HookReply()
+        reply = _reply(event, session, paths, environ, recall, retain)
+        write_delivery(paths, agent, event, sid)
+    except OSError as error:
+        note(paths, event, agent, f"cannot write: {os.strerror(error.errno or 0)}")
+        return HookReply()
+    return reply
+
+
+def _register(
+    event: str,
+    agent: str,
+    sid: str,
+    moment: Moment,
+    paths: Paths,
+    environ: Mapping[str, str],
+) -> Session | None:
+    """Return the session, registered; None when its workspace may not be stored or is unknown."""
+    known = read_registration(paths, sid)
+    # A session is where it started; a `cd` inside it is not a move. A start says where it is now.
+    folder = moment.cwd if event == "session-start" or known is None else known.cwd
+    folder = folder or moment.cwd or (known.cwd if known else "")
+    if not folder:
+        note(paths, event, agent, "no folder")
+        return None
+    workspace = workspace_of(folder)
+    decision = decide(load_policy(paths.policy_file, paths.home), workspace)
+    may_have_bank = decision.recall or decision.retain
+    wanted = Registration(
+        session_id=sid,
+        agent=agent,
+        cwd=folder,
+        bank=workspace.bank if may_have_bank else "",
+        registered_at=known.registered_at if known else now_text(),
+        agent_pid=_agent_pid(environ) or (known.agent_pid if known else 0),
+        transcript_path=moment.transcript_path or (known.transcript_path if known else ""),
+    )
+    # Resumed in a folder that is denied: only its registration can tell the proxy so.
+    has_moved_out = known is not None and known.cwd != folder
+    if wanted != known and (decision.store or has_moved_out):
+        write_registration(paths, wanted)
+    if not decision.store:
+        return None
+    return Session(sid=sid, agent=agent, moment=moment, workspace=workspace, decision=decision)
+
+
+def _agent_pid(environ: Mapping[str, str]) -> int:
+    """Return the agent's process id, 0 when it is not known.
+
+    Older agents do not state it; then it is the hook's parent, or, as agents run hooks through a
+    shell that is gone in a moment, that shell's parent.
+    """
+    stated = _pid(environ.get("CLAUDE_PID", ""))
+    parent = _pid(environ.get("OPENMEM_HOOK_PARENT", ""))
+    if stated or not parent:
+        return stated
+    try:
+        with open(f"/proc/{parent}/stat", encoding="utf-8", errors="replace") as file:
+            name, _, rest = file.read(4096).partition("(")[2].rpartition(")")
+    except OSError:
+        return 0  # no /proc here: a shell cannot be told from an agent
+    return _pid(rest.split()[1]) if name in ("sh", "dash", "bash", "zsh", "ksh") else parent
+
+
+def _pid(text: str) -> int:
+    return int(text) if text.isascii() and text.isdecimal() and 1 < int(text) < 1 << 31 else 0
+
+
+def _reply(
+    event: str,
+    session: Session,
+    paths: Paths,
+    environ: Mapping[str, str],
+    recall: Recall | None,
+    retain: Retain | None,
+) -> HookReply:
+    is_routed = environ.get("OPENMEM_HOOK_PORT", "0") != "0"
+    if event == "stop":
+        if retain is not None and session.decision.retain:
+            retain(session)
+        return HookReply()  # anything printed here can send the agent into another round
+    pieces = []
+    if event == "prompt":
+        words = session.moment.prompt.split(None, 1)
+        if words[:1] == [texts.TRIM_COMMAND]:
+            if is_routed:
+                request_trim(paths, session.sid)
+            if len(words) == 1:
+                said = texts.TRIM_REQUESTED if is_routed else texts.TRIM_UNROUTED
+                return HookReply(stdout=texts.block_output(said))
+    elif is_routed and _has_tools(environ):
+        pieces.append(texts.session_start_text(session.sid))
+    if recall is not None and session.decision.recall:
+        pieces.append(recall(event, session))
+    return HookReply(stdout=texts.context_output(event, "\n\n".join(p for p in pieces if p)))
+
+
+def _has_tools(environ: Mapping[str, str]) -> bool:
+    """Return whether Claude Code is told of our MCP server; a session is not sent after tools
+    that it does not have. Searched as bytes: the file is the agent's own and may be large."""
+    home = environ.get("HOME", "")
+    folder = environ.get("CLAUDE_CONFIG_DIR", "") or home
+    try:
+        with open(os.path.join(folder, ".claude.json"), "rb") as file:
+            return b'"openmem"' in file.read(16 << 20)
+    except OSError:
+        return False  # no such file: no MCP server of ours
