@@ -15,14 +15,10 @@ from collections.abc import Iterator, Mapping
 
 from openmem.base.frame import is_own_tool
 from openmem.context.sandbox.child import NotASession, open_session, say
+from openmem.context.sandbox.found import Found
 from openmem.context.sandbox.literal import needed_literal
 
 LINE_LIMIT = 20_000
-GROUP_LIMIT = 200
-GROUPS_HELD = 100_000
-SHOWN_LINES = 10
-SHOWN_CHARACTERS = 2_000
-_SNAPSHOT_SECONDS = 0.2
 _BATCH = 256
 _HEAD = 1_000  # a longer line may take long by itself, so the state is said before it
 # A pattern that can cross a line end is tried on whole rows; any other on each line by itself.
@@ -37,60 +33,6 @@ def _ring(_signal: int, _frame: object) -> None:
     raise _TimeIsUp
 
 
-class _Found:
-    """What was found so far."""
-
-    def __init__(self, wanted_rows: int) -> None:
-        self.wanted_rows = wanted_rows
-        self.rows = 0
-        self.lines = 0
-        self.hits: list[dict[str, object]] = []
-        self.groups: dict[tuple[str, ...], int] = {}
-        self.long_lines = 0
-        self.skipped: list[str] = []
-        self.said_at = time.monotonic()
-
-    def say(self, *, is_final: bool, timed_out: bool = False) -> None:
-        groups = sorted(self.groups.items(), key=lambda item: (-item[1], item[0]))
-        say(
-            {
-                "final": is_final,
-                "timed_out": timed_out,
-                "rows": self.rows,
-                "lines": self.lines,
-                "hits": self.hits,
-                "groups": groups[:GROUP_LIMIT],
-                "group_count": len(groups),
-                "long_lines": self.long_lines,
-                "skipped": self.skipped,
-            }
-        )
-        self.said_at = time.monotonic()
-
-    def say_now_and_then(self) -> None:
-        if time.monotonic() - self.said_at > _SNAPSHOT_SECONDS:
-            self.say(is_final=False)
-
-    def add_line(self, seq: int, session_id: str, number: int, line: str, is_new: bool) -> None:
-        """Count a matching line; `is_new`: the first one of its row."""
-        self.lines += 1
-        if is_new:
-            self.rows += 1
-            if len(self.hits) < self.wanted_rows:
-                self.hits.append({"session_id": session_id, "seq": seq, "lines": []})
-        last = self.hits[-1] if self.hits else None
-        if last and (last["seq"], last["session_id"]) == (seq, session_id):
-            shown = last["lines"]
-            assert isinstance(shown, list)
-            shown.insert(0, [number, line[:SHOWN_CHARACTERS]])  # lines come last one first
-            del shown[SHOWN_LINES:]
-
-    def add_group(self, match: re.Match[str]) -> None:
-        key = tuple("" if value is None else value for value in match.groups())
-        if key in self.groups or len(self.groups) < GROUPS_HELD:
-            self.groups[key] = self.groups.get(key, 0) + 1
-
-
 def run_lines(job: Mapping[str, object]) -> None:
     """Run the job's pattern over its sources, in their order, newest rows first."""
     try:
@@ -99,7 +41,7 @@ def run_lines(job: Mapping[str, object]) -> None:
         place = getattr(error, "pos", None)
         say({"error": "pattern", "message": getattr(error, "msg", str(error)), "place": place})
         return
-    found = _Found(int(str(job["limit"])))
+    found = Found(int(str(job["limit"])))
     deadline_seconds = float(str(job["deadline"]))
     deadline = time.monotonic() + deadline_seconds
     timed_out = False
@@ -114,7 +56,7 @@ def run_lines(job: Mapping[str, object]) -> None:
 
 
 def _search_all(
-    job: Mapping[str, object], pattern: re.Pattern[str], found: _Found, deadline: float
+    job: Mapping[str, object], pattern: re.Pattern[str], found: Found, deadline: float
 ) -> None:
     sources = job["sources"]
     assert isinstance(sources, list)
@@ -123,7 +65,7 @@ def _search_all(
         try:
             connection = open_session(uri)
         except NotASession as error:
-            found.skipped.append(f"session {session_id} {error}")
+            found.skip(f"session {session_id} {error}")
             continue
         try:
             # The timer's exception is only raised between steps of Python; a scan inside SQLite
@@ -133,7 +75,7 @@ def _search_all(
         except sqlite3.Error as error:
             if time.monotonic() > deadline:
                 raise _TimeIsUp from None
-            found.skipped.append(f"session {session_id} cannot be read: {error}")
+            found.skip(f"session {session_id} cannot be read: {error}")
         finally:
             connection.close()
 
@@ -143,66 +85,56 @@ def _search(
     connection: sqlite3.Connection,
     session_id: str,
     pattern: re.Pattern[str],
-    found: _Found,
+    found: Found,
     crosses: bool,
 ) -> None:
-    wanted = _wanted_rows(job, connection)
-    if not wanted:
-        return
-    matches = _matches_of_rows if crosses else _matches_of_lines
-    previous = -1
-    for seq, number, line, match in matches(connection, pattern, wanted, found):
-        found.add_line(seq, session_id, number, line, seq != previous)
-        previous = seq
+    if crosses:
+        matches = _matches_of_rows(job, connection, pattern, found)
+    else:
+        matches = _matches_of_lines(job, connection, pattern, found)
+    found.begin_file(session_id)
+    for seq, number, line, match in matches:
+        found.add_line(seq, number, line)
         if job.get("group"):
             found.add_group(match)
 
 
-def _wanted_rows(job: Mapping[str, object], connection: sqlite3.Connection) -> set[int]:
-    """Return the rows that pass the filters on role, context and echo."""
-    cursor = connection.execute("SELECT * FROM messages LIMIT 0")
-    has_echo = "echo" in [column[0] for column in cursor.description]
-    conditions, values = ["1"], list[object]()
-    roles = job.get("roles")
-    if isinstance(roles, list) and roles:
-        conditions.append(f"role IN ({', '.join('?' * len(roles))})")
-        values.extend(roles)
-    if job.get("in_context") is not None:
-        conditions.append("in_context = ?")
-        values.append(int(bool(job["in_context"])))
-    skips_echo = not job.get("include_echo")
-    if skips_echo and has_echo:
-        conditions.append("NOT echo")
-    elif skips_echo:  # files of versions 1 to 3 were written without the mark
-        conditions.append("instr(text, '<openmem-recall') = 0 AND instr(text, '[openmem:') = 0")
-    statement = f"SELECT seq, name FROM messages WHERE {' AND '.join(conditions)}"
-    rows = connection.execute(statement, values)
-    if skips_echo and not has_echo:
-        return {seq for seq, name in rows if not is_own_tool(name or "")}
-    return {seq for seq, _ in rows}
-
-
 def _matches_of_lines(
-    connection: sqlite3.Connection, pattern: re.Pattern[str], wanted: set[int], found: _Found
+    job: Mapping[str, object],
+    connection: sqlite3.Connection,
+    pattern: re.Pattern[str],
+    found: Found,
 ) -> Iterator[tuple[int, int, str, re.Match[str]]]:
-    """Yield each matching line, the newest first."""
-    search = pattern.search
+    """Yield each matching line: rows in no order, the last line of a row first."""
+    conditions, values = _of_roles(job)
+    wanted: frozenset[int] | None = None
+    if "echo" in _columns(connection, "lines"):
+        if not job.get("include_echo"):
+            conditions.append("NOT echo")
+        if job.get("in_context") is not None:
+            wanted = _wanted_rows(job, connection)
+    else:
+        wanted = _wanted_rows(job, connection)
     literal = needed_literal(pattern)
-    condition = "WHERE instr(text, ?)" if literal else ""
+    if literal:
+        conditions.append("instr(text, ?)")
+        values.append(literal)
     cursor = connection.execute(
-        f"SELECT message_seq, line_no, text FROM lines {condition} ORDER BY id DESC",
-        (literal,) if literal else (),
+        "SELECT message_seq, line_no, text FROM lines WHERE "
+        f"{' AND '.join(conditions)} ORDER BY id DESC",
+        values,
     )
+    search = pattern.search
     while batch := cursor.fetchmany(_BATCH):
         found.say_now_and_then()
         for seq, number, line in batch:
-            if seq not in wanted:
+            if wanted is not None and seq not in wanted:
                 continue
             text = line[:-1] if line.endswith("\r") else line
             if len(text) > _HEAD:
                 found.say_now_and_then()
                 if len(text) > LINE_LIMIT:
-                    found.long_lines += 1
+                    found.add_long_line()
                     text = text[:LINE_LIMIT]
             match = search(text)
             if match:
@@ -210,17 +142,19 @@ def _matches_of_lines(
 
 
 def _matches_of_rows(
-    connection: sqlite3.Connection, pattern: re.Pattern[str], wanted: set[int], found: _Found
+    job: Mapping[str, object],
+    connection: sqlite3.Connection,
+    pattern: re.Pattern[str],
+    found: Found,
 ) -> Iterator[tuple[int, int, str, re.Match[str]]]:
-    """Yield, for each match in a whole row, the line it begins on, once; the newest first."""
+    """Yield, for each match in a whole row, the line it begins on, once; the last one first."""
     on_rows = re.compile(pattern.pattern, pattern.flags | re.MULTILINE)
-    for seq in sorted(wanted, reverse=True):
+    for seq in sorted(_wanted_rows(job, connection), reverse=True):
         found.say_now_and_then()
-        text = str(
-            connection.execute("SELECT text FROM messages WHERE seq = ?", (seq,)).fetchone()[0]
-        )
+        row = connection.execute("SELECT text FROM messages WHERE seq = ?", (seq,)).fetchone()
+        text = str(row[0])
         if len(text) > LINE_LIMIT:
-            found.long_lines += 1
+            found.add_long_line()
             text = text[:LINE_LIMIT]
         lines = text.split("\n")
         by_line: dict[int, re.Match[str]] = {}
@@ -228,3 +162,37 @@ def _matches_of_rows(
             by_line.setdefault(text.count("\n", 0, match.start()), match)
         for number in sorted(by_line, reverse=True):
             yield seq, number + 1, lines[number], by_line[number]
+
+
+def _of_roles(job: Mapping[str, object]) -> tuple[list[str], list[object]]:
+    roles = job.get("roles")
+    if not isinstance(roles, list) or not roles:
+        return ["1"], []
+    return [f"role IN ({', '.join('?' * len(roles))})"], list(roles)
+
+
+def _columns(connection: sqlite3.Connection, table: str) -> list[str]:
+    cursor = connection.execute(f"SELECT * FROM {table} LIMIT 0")
+    return [str(column[0]) for column in cursor.description]
+
+
+def _wanted_rows(job: Mapping[str, object], connection: sqlite3.Connection) -> frozenset[int]:
+    """Return the rows that pass the filters on role, context and echo."""
+    columns = _columns(connection, "messages")
+    conditions, values = _of_roles(job)
+    if job.get("in_context") is not None:
+        conditions.append("in_context = ?")
+        values.append(int(bool(job["in_context"])))
+    if "source" in columns:  # a row of a rewritten history has no lines of its own
+        conditions.append("source IS NULL")
+    judges_names = False
+    if not job.get("include_echo"):
+        if "echo" in columns:
+            conditions.append("NOT echo")
+        else:  # files of versions 1 to 3 were written without the mark
+            conditions.append("instr(text, '<openmem-recall') = 0 AND instr(text, '[openmem:') = 0")
+            judges_names = True
+    rows = connection.execute(
+        f"SELECT seq, name FROM messages WHERE {' AND '.join(conditions)}", values
+    )
+    return frozenset(seq for seq, name in rows if not (judges_names and is_own_tool(name or "")))
