@@ -105,8 +105,7 @@ class Console:
 
     def shortened(self, text: str) -> str:
         """Return text with the home folder written as `~`."""
-        home = self.environ.get("HOME", "").rstrip("/")
-        return text.replace(home + "/", "~/") if home else text
+        return tilde(text, self.environ.get("HOME", ""))
 
     def _print(self, stream: TextIO, lines: Iterable[str]) -> None:
         plain = not is_utf8(stream)
@@ -136,6 +135,12 @@ class Console:
                 if match:
                     text.stylize(style, *match.span(1))
             painter.print(text)
+
+
+def tilde(text: str, home: str) -> str:
+    """Return a sentence with the home folder written as `~`, wherever a path of it stands."""
+    home = home.rstrip("/")
+    return re.sub(rf"(?<![\w/.-]){re.escape(home)}(?![\w.-])", "~", text) if home else text
 
 
 def wrapped(text: str, width: int, indent: str = "") -> list[str]:

@@ -6,6 +6,7 @@ is asked: `--yes` or exit 2 with the flag's name. What is told afterwards is rea
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -32,9 +33,8 @@ class Declined(OpenmemError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wish:
-    """How a change was asked for. `command`: as typed, for the hints; `label`: in the receipt."""
+    """How a change was asked for. `label`: in the receipt."""
 
-    command: str
     label: str
     is_dry: bool = False
     is_agreed: bool = False
@@ -102,7 +102,7 @@ def screen(
             diffs += [line for line in str(action["diff"]).splitlines()]
     steps: list[str] = []
     if wish.is_dry:
-        command = wish.command
+        command = typed(run)
         steps = [f"Go:  {command}"]
         if not wish.shows_diff:
             steps.insert(0, f"See every byte:  {command} --dry-run --diff")
@@ -123,7 +123,7 @@ def _ask(
     """Show the plan and ask whether to go on. Declined, Usage."""
     if not run.console.is_interactive or run.is_json:
         raise Usage(
-            f"{wish.command} changes files and nobody can be asked here.",
+            f"{typed(run)} changes files and nobody can be asked here.",
             hint="--yes goes on without asking; --dry-run shows what would change.",
         )
     from openmem.setup.ask import confirm
@@ -133,6 +133,7 @@ def _ask(
         raise Declined("nothing was changed.")
 
 
-def masked_words(words: Sequence[str]) -> str:
-    """Return a command line as it may be shown: secrets in it are masked."""
-    return masked(" ".join(words))
+def typed(run: Run) -> str:
+    """Return the command line without its dry run, as it can be pasted; secrets are masked."""
+    words = [w for w in run.argv if w not in ("-n", "--dry-run", "--diff", "--json")]
+    return masked(shlex.join(["openmem", *words]))

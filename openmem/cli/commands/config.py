@@ -7,9 +7,10 @@ from typing import Annotated
 
 import typer
 
+from openmem.base.errors import Usage
 from openmem.cli.command import command, group, run_of
 from openmem.cli.envelope import Result
-from openmem.cli.options import Json
+from openmem.cli.options import Diff, DryRun, Json, Quiet, Yes
 
 config = group("config", "Read and change settings.")
 
@@ -79,6 +80,67 @@ def path(context: typer.Context, json: Json = False) -> Result:
     """Print where the settings file is; it may not exist yet."""
     run = run_of(context)
     return Result(data={"path": run.paths.config_file}, lines=(run.paths.config_file,))
+
+
+@command(config, "set", effect="changes files", example="openmem config set proxy.port 8914")
+def set_(
+    context: typer.Context,
+    name: Annotated[str, typer.Argument(help="A setting, such as proxy.port.")],
+    value: Annotated[
+        str | None, typer.Argument(help="Its value; with --unset none.", show_default=False)
+    ] = None,
+    unset: Annotated[
+        bool, typer.Option("--unset", help="Take it out, so that the default holds.")
+    ] = False,
+    dry_run: DryRun = False,
+    yes: Yes = False,
+    diff: Diff = False,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> Result:
+    """Write one setting into the settings file."""
+    from openmem.base.config import decode_text, setting_of
+    from openmem.cli.flow import Telling, Wish, carry_out
+    from openmem.plan.action import Plan
+    from openmem.plan.system import RealSystem
+    from openmem.setup.own_files import plan_route, plan_setting, plan_unset
+
+    run = run_of(context)
+    run.console.is_quiet = quiet
+    if unset == (value is not None):
+        raise Usage("give a value, or --unset and none.")
+    system, agent = RealSystem(run.paths.environ), _route(name)
+    if agent is None:
+        setting_of(name)
+    if unset:
+        actions = plan_unset(system, run.paths, name)
+    elif agent is not None:
+        actions = plan_route(system, run.paths, agent, _address(str(value)))
+    else:
+        decoded = decode_text(setting_of(name), str(value), "value")
+        actions = plan_setting(system, run.paths, name, decoded)
+    wish = Wish(
+        label="config set",
+        is_dry=dry_run,
+        is_agreed=True,  # the command says what it does; there is nothing to ask
+        shows_diff=diff,
+    )
+    told = ("Carry it to agents and proxy:  openmem setup",) if _reaches(name) else ()
+    return carry_out(run, system, Plan(actions=tuple(actions)), wish, Telling(done=told))
+
+
+def _reaches(name: str) -> bool:
+    """Return whether a setting also stands in agents' settings or in the running proxy."""
+    return name.startswith(("proxy.", "routes."))
+
+
+def _address(text: str) -> str:
+    from openmem.setup.questions import BY_NAME
+
+    complaint = BY_NAME["upstream"].check(text)
+    if complaint:
+        raise Usage(f"{text!r}: {complaint}.")
+    return text
 
 
 def _route(name: str) -> str | None:

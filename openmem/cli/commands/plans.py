@@ -101,7 +101,6 @@ def undo(
     plan = plan_undo(system, run.paths, to=to)
     words = "undo" if to is None else f"undo --to {to}"
     wish = Wish(
-        command=f"openmem {words}",
         label=words,
         is_dry=dry_run,
         is_agreed=yes,

@@ -7,9 +7,10 @@ from typing import Annotated
 
 import typer
 
-from openmem.cli.command import command, group, run_of
+from openmem.base.errors import Usage
+from openmem.cli.command import Run, command, group, run_of
 from openmem.cli.envelope import Result
-from openmem.cli.options import Json
+from openmem.cli.options import Diff, DryRun, Json, Quiet, Yes
 
 policy = group("policy", "Say who may be stored, recalled, retained.")
 
@@ -65,3 +66,102 @@ def explain(
     }
     lines = explain_lines(workspace, decision, run.paths.home, run.console.width)
     return Result(data=data, lines=tuple(lines))
+
+
+Folder = Annotated[
+    str | None, typer.Argument(help="A folder, with all below it.", show_default=False)
+]
+Remote = Annotated[
+    str | None, typer.Option("--remote", help="Remotes instead: host/path, * stands for any.")
+]
+Use = Annotated[
+    list[str] | None,
+    typer.Option("--use", help="store, recall or retain; may be repeated. Left out: all three."),
+]
+Why = Annotated[str, typer.Option("--why", help="A reason, kept in the file.")]
+
+
+@command(policy, "allow", effect="changes files", example="openmem policy allow ~/notes")
+def allow(
+    context: typer.Context,
+    path: Folder = None,
+    remote: Remote = None,
+    use: Use = None,
+    why: Why = "",
+    dry_run: DryRun = False,
+    yes: Yes = False,
+    diff: Diff = False,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> Result:
+    """Let sessions of a folder or of remotes be stored, recalled and retained."""
+    run = run_of(context)
+    run.console.is_quiet = quiet
+    return _rule(run, path, remote, use, why, allowed=True, dry_run=dry_run, diff=diff)
+
+
+@command(
+    policy, "deny", effect="changes files", example="openmem policy deny ~/work/client --why client"
+)
+def deny(
+    context: typer.Context,
+    path: Folder = None,
+    remote: Remote = None,
+    use: Use = None,
+    why: Why = "",
+    dry_run: DryRun = False,
+    yes: Yes = False,
+    diff: Diff = False,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> Result:
+    """Keep sessions of a folder or of remotes from being stored, recalled and retained."""
+    run = run_of(context)
+    run.console.is_quiet = quiet
+    return _rule(run, path, remote, use, why, allowed=False, dry_run=dry_run, diff=diff)
+
+
+def _rule(
+    run: Run,
+    path: str | None,
+    remote: str | None,
+    uses: list[str] | None,
+    why: str,
+    *,
+    allowed: bool,
+    dry_run: bool,
+    diff: bool,
+) -> Result:
+    from openmem.base.policy import USES
+    from openmem.cli.flow import Telling, Wish, carry_out
+    from openmem.plan.action import Plan
+    from openmem.plan.system import RealSystem
+    from openmem.setup.own_files import plan_rule
+
+    if (path is None) == (remote is None):
+        raise Usage("give a folder, or --remote and a pattern.")
+    for use in uses or ():
+        if use not in USES:
+            raise Usage(f"--use {use}: expected one of {', '.join(USES)}.")
+    folder = os.path.realpath(os.path.expanduser(path)) if path is not None else None
+    system = RealSystem(run.paths.environ)
+    actions = plan_rule(
+        system,
+        run.paths,
+        path=folder,
+        remote=remote,
+        uses=dict.fromkeys(uses or USES, allowed),
+        reason=why,
+    )
+    warnings: tuple[str, ...] = ()
+    if folder is not None and not os.path.isdir(folder):
+        warnings = (f"{folder} does not exist; the rule holds once it does.",)
+    wish = Wish(
+        label="policy allow" if allowed else "policy deny",
+        is_dry=dry_run,
+        is_agreed=True,  # the command says what it does; there is nothing to ask
+        shows_diff=diff,
+    )
+    told = (f"Check:  openmem policy explain {path}",) if path else ("Check:  openmem policy show",)
+    plan = Plan(actions=tuple(actions), warnings=warnings)
+    return carry_out(run, system, plan, wish, Telling(done=told))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from openmem.cli.console import visible, wrapped
+from openmem.cli.console import tilde, visible, wrapped
 from openmem.cli.render.plan import counted
 from openmem.setup.doctor.finding import OUTCOMES, Finding
 
@@ -16,12 +16,12 @@ def doctor_lines(findings: Sequence[Finding], home: str, width: int) -> list[str
     """Return every finding in the order it was made, and the count."""
     lines: list[str] = []
     for finding in findings:
-        text = visible(finding.text.replace(home + "/", "~/"))
+        text = visible(tilde(finding.text, home))
         told = wrapped(text, width - _COLUMN) or [""]
         lines.append(f"{finding.outcome:{_COLUMN}}{told[0]}")
         lines += [" " * _COLUMN + rest for rest in told[1:]]
         if finding.advice:
-            advice = visible(finding.advice.replace(home + "/", "~/"))
+            advice = visible(tilde(finding.advice, home))
             first, *more = wrapped(advice, width - _COLUMN - 2)
             lines.append(" " * _COLUMN + f"→ {first}")
             lines += [" " * (_COLUMN + 2) + rest for rest in more]

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from openmem.base.paths import display
-from openmem.cli.console import visible, wrapped
+from openmem.cli.console import tilde, visible, wrapped
 from openmem.cli.render.table import cells, padded
 from openmem.plan.action import (
     Action,
@@ -43,15 +43,25 @@ def entry_of(action: Action, home: str) -> Entry | None:
     """Return the line of an action, None for a step by hand."""
     match action:
         case WriteFile():
-            return Entry(mark=mark_of(action), name=display(action.path, home), why=action.why)
+            return Entry(
+                mark=mark_of(action), name=display(action.path, home), why=tilde(action.why, home)
+            )
         case RemoveFile():
-            return Entry(mark="-", name=display(action.path, home), why=action.why)
+            return Entry(mark="-", name=display(action.path, home), why=tilde(action.why, home))
         case MakeDir():
-            return Entry(mark="+", name=display(action.path, home) + "/", why=action.why)
+            return Entry(
+                mark="+", name=display(action.path, home) + "/", why=tilde(action.why, home)
+            )
         case RemoveDir():
-            return Entry(mark="-", name=display(action.path, home) + "/", why=action.why)
+            return Entry(
+                mark="-", name=display(action.path, home) + "/", why=tilde(action.why, home)
+            )
         case RunCommand():
-            return Entry(mark=mark_of(action), name=command_text(action.argv, home), why=action.why)
+            return Entry(
+                mark=mark_of(action),
+                name=command_text(action.argv, home),
+                why=tilde(action.why, home),
+            )
         case ManualStep():
             return None
 
@@ -128,7 +138,7 @@ def left_lines(left: Sequence[Left], home: str, width: int) -> list[str]:
 
 def _left_entry(left: Left, home: str) -> Entry:
     inside = ": " + ".".join(str(key) for key in left.keys) if left.keys else ""
-    return Entry(mark="=", name=display(left.path, home) + inside, why=left.why)
+    return Entry(mark="=", name=display(left.path, home) + inside, why=tilde(left.why, home))
 
 
 def plan_lines(
@@ -155,9 +165,9 @@ def plan_lines(
     if notes:
         lines.append("")
     for note in notes:
-        lines += wrapped(visible(note.replace(home + "/", "~/")), width, "  ")
+        lines += wrapped(visible(tilde(note, home)), width, "  ")
     for text in [*told, *by_hand]:
-        lines += ["", *wrapped(visible(text.replace(home + "/", "~/")), width, "  ")]
+        lines += ["", *wrapped(visible(tilde(text, home)), width, "  ")]
     lines += left_lines(plan.left, home, width)
     if next_steps:
         lines += ["", *next_steps]

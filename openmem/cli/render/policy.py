@@ -5,7 +5,7 @@ from __future__ import annotations
 from openmem.base.paths import display
 from openmem.base.policy import KINDS, USES, Decision, Policy
 from openmem.base.workspace import Workspace
-from openmem.cli.console import visible, wrapped
+from openmem.cli.console import tilde, visible, wrapped
 from openmem.cli.render.table import columns
 
 KIND_NAMES = {
@@ -24,8 +24,7 @@ def policy_lines(policy: Policy, path: str, home: str, width: int) -> list[str]:
     """Return the whole policy."""
     if policy.problem:
         return wrapped(
-            f"Nothing is stored, recalled or retained: {policy.problem.replace(home + '/', '~/')}.",
-            width,
+            f"Nothing is stored, recalled or retained: {tilde(policy.problem, home)}.", width
         )
     rows = [["", *USES, ""]]
     for kind in KINDS:
@@ -52,7 +51,7 @@ def explain_lines(
     lines = [*wrapped(visible(head), width), ""]
     for use in USES:
         answer = f"  {use:7}  {word(decision.allows(use)):3}  "
-        reason = visible(decision.reasons[use].replace(home + "/", "~/"))
+        reason = visible(tilde(decision.reasons[use], home))
         told = wrapped(reason, width - len(answer)) or [""]
         lines += [answer + told[0], *(" " * len(answer) + rest for rest in told[1:])]
     return lines
