@@ -166,17 +166,23 @@ def _without_trailing_commas(text: str) -> str:
     return _STRING_OR_COMMA.sub(blank, text)
 
 
+_REASONS_IN_TEXT = {
+    "Unterminated string": "a text that is not closed",
+    "Invalid control character": "a line break or control character inside a text",
+    "Invalid \\": "a wrong escape in a text",
+}
 _REASONS = {
     "Expecting ':' delimiter": 'a ":" is missing after the key',
     "Expecting ',' delimiter": 'a "," or a closing bracket is missing',
-    "Unterminated string starting at": "a text that is not closed",
-    "Invalid control character at": "a line break or control character inside a text",
     "Extra data": "something stands after the end",
 }
 
 
 def _explained(text: str, error: json.JSONDecodeError, strict: bool) -> tuple[int, str]:
     """Return offset and reason of a fault, in words for the person who wrote the file."""
+    for known, reason in _REASONS_IN_TEXT.items():
+        if error.msg.startswith(known):
+            return error.pos, reason
     offset = min(error.pos, len(text))
     while offset < len(text) and text[offset] in " \t\r\n":
         offset += 1
@@ -198,9 +204,7 @@ def _explained(text: str, error: json.JSONDecodeError, strict: bool) -> tuple[in
         return offset, f'a value is missing after "{before[-1]}"'
     if error.msg.startswith("Expecting property name"):
         return offset, "a key in double quotes is missing"
-    if error.msg.startswith("Invalid \\"):
-        return error.pos, "a wrong escape in a text"
     for known, reason in _REASONS.items():
         if error.msg.startswith(known):
-            return (error.pos if "string" in known else offset), reason
+            return offset, reason
     return offset, error.msg[:1].lower() + error.msg[1:]
