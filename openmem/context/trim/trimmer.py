@@ -1,0 +1,386 @@
+"""One session's requests, each either as the stored cut shows it, or with a new cut, or untouched.
+
+`Trimmer.view` is called once a request, before it is forwarded. It holds the newest items of each
+live thread, so that a resent history is compared, not decoded again.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from openmem.base.paths import Paths
+from openmem.context.trim.cut import Wish, plan_cut
+from openmem.context.trim.estimate import Weight, characters_per_token, estimate, weight_of
+from openmem.context.trim.items import (
+    Envelope,
+    Item,
+    NotTrimmable,
+    WireFormat,
+    is_between_rounds,
+    is_side_request,
+    opens_real_turn,
+)
+from openmem.context.trim.limits import (
+    LEAST_GAIN_TOKENS,
+    Thresholds,
+    TrimSettings,
+    thresholds_of,
+    window_of,
+)
+from openmem.context.trim.pointer import compressed_text, pointer_text
+from openmem.context.trim.state import (
+    Cut,
+    Sample,
+    SessionTrims,
+    TrimState,
+    chain_digest,
+    load_trims,
+    save_trims,
+)
+from openmem.context.trim.view import dropped_items, kept_order, render_view
+
+_THREADS_HELD = 64
+_BYTES_HELD = 96 << 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ask:
+    """One request to be looked at.
+
+    `may_cut`: False for side requests, which only follow a cut that is there. `force`: the person
+    asked for a trim now; `keep_turns`: and for that many turns to stay. `now`: monotonic seconds.
+    """
+
+    sid: str
+    thread: str
+    body: bytes
+    may_cut: bool = True
+    force: bool = False
+    keep_turns: int = 0
+    now: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """What is to be sent.
+
+    `body`: None for the original bytes. `made_cut`: this request is the first with a new cut.
+    `gone`: numbers of the items that the body leaves out. `weight`: of what is sent, for the
+    sample that the provider's report will make. `problem`: why a stored cut could not be used.
+    """
+
+    body: bytes | None
+    weight: Weight
+    tokens_before: int = 0
+    tokens_after: int = 0
+    thresholds: Thresholds | None = None
+    made_cut: bool = False
+    gone: tuple[int, ...] = ()
+    cause: str = ""
+    problem: str = ""
+
+
+@dataclass(slots=True)
+class _Live:
+    """What is held of a thread between requests."""
+
+    items: list[Item] = field(default_factory=list)
+    last_at: float = 0.0
+    model: str = ""
+    system_digest: str = ""
+    size: int = 0
+
+
+class Trimmer:
+    """Decides and renders. Thread-safe; one instance a process.
+
+    `windows`: model name prefix → window in tokens. `save_blob(text) -> id` keeps the whole text
+    of a compressed result before the request that shows it short is sent. `count_masked(sid,
+    thread, numbers)`: secrets that the store holds masked in those items.
+    """
+
+    def __init__(
+        self,
+        paths: Paths,
+        key: bytes,
+        settings: TrimSettings,
+        windows: Mapping[str, int],
+        *,
+        save_blob: Callable[[str], str],
+        count_masked: Callable[[str, str, Sequence[int]], int],
+    ) -> None:
+        self._paths, self._key = paths, key
+        self._settings, self._windows = settings, windows
+        self._save_blob, self._count_masked = save_blob, count_masked
+        self._live: OrderedDict[tuple[str, str], _Live] = OrderedDict()
+        self._trims: OrderedDict[str, SessionTrims] = OrderedDict()
+        self._lock = threading.RLock()
+
+    def view(self, form: WireFormat, ask: Ask) -> View:
+        """Return what to send for a request. NotTrimmable when it must go untouched.
+
+        A new cut is durable on disk before this returns it.
+        """
+        with self._lock:
+            return self._view(form, ask)
+
+    def has_cut(self, sid: str) -> bool:
+        """Return whether any thread of a session has a cut."""
+        with self._lock:
+            return any(state.cut for state in self._session(sid).threads.values())
+
+    def report(self, sid: str, thread: str, weight: Weight, tokens: int) -> None:
+        """Take in what the provider counted for a request: `tokens`, cache included."""
+        with self._lock:
+            trims = self._session(sid)
+            state = trims.threads.get(thread, TrimState())
+            sample = Sample(weight=weight.characters, tokens=max(0, tokens - weight.image_tokens))
+            limit = state.limit if tokens <= state.limit else 0  # a success above it disproves it
+            trims.put(thread, replace(state.with_sample(sample), limit=limit))
+            save_trims(self._paths, sid, trims)
+
+    def learn_limit(self, sid: str, thread: str, limit: int) -> None:
+        """Take in the window that a refusal named."""
+        with self._lock:
+            trims = self._session(sid)
+            state = trims.threads.get(thread, TrimState())
+            trims.put(thread, replace(state, limit=limit))
+            save_trims(self._paths, sid, trims)
+
+    def state_of(self, sid: str, thread: str) -> TrimState:
+        """Return a thread's state."""
+        with self._lock:
+            return self._session(sid).threads.get(thread, TrimState())
+
+    def _session(self, sid: str) -> SessionTrims:
+        trims = self._trims.get(sid)
+        if trims is None:
+            trims = self._trims[sid] = load_trims(self._paths, sid)
+            while len(self._trims) > _THREADS_HELD:
+                self._trims.popitem(last=False)
+        self._trims.move_to_end(sid)
+        return trims
+
+    def _view(self, form: WireFormat, ask: Ask) -> View:
+        envelope, raws = form.split(ask.body)
+        live = self._held(ask)
+        items = self._items(form, live, raws)
+        trims = self._session(ask.sid)
+        state = trims.threads.get(ask.thread, TrimState())
+        problem, trims.problem = trims.problem, ""
+        cut = state.cut
+        if cut and not self._fits(cut, items):
+            cut, problem = None, problem or "the history before the cut was rewritten"
+            state = replace(state, cut=None)
+        before = self._tokens(form, envelope, items, cut, state)
+        limits = thresholds_of(
+            window_of(envelope.model, self._windows, state.limit),
+            envelope.max_tokens,
+            self._settings,
+            proven=state.limit > 0,
+        )
+        cause = self._cause(ask, envelope, items, live, before, limits)
+        made = None
+        if cause:
+            made = self._new_cut(form, envelope, items, cut, state, limits, ask, before)
+        if made:
+            cut = made
+            trims.put(ask.thread, replace(state, cut=cut, model=envelope.model))
+        elif state.cut is None and trims.threads.get(ask.thread, state).cut is not None:
+            trims.put(ask.thread, state)
+        self._hold(ask, live, envelope, items)
+        if cut is None:
+            return View(
+                body=None,
+                weight=weight_of(envelope, items),
+                tokens_before=before,
+                tokens_after=before,
+                thresholds=limits,
+                problem=problem,
+            )
+        body = render_view(form, envelope, items, cut, self._compress(state))
+        if made:
+            save_trims(self._paths, ask.sid, trims)
+        return View(
+            body=body,
+            weight=self._weight(envelope, items, cut),
+            tokens_before=before,
+            tokens_after=self._tokens(form, envelope, items, cut, state),
+            thresholds=limits,
+            made_cut=made is not None,
+            gone=tuple(dropped_items(cut, items)),
+            cause=cause if made else "",
+            problem=problem,
+        )
+
+    def _fits(self, cut: Cut, items: Sequence[Item]) -> bool:
+        """Return whether a cut was made for this very history."""
+        return (
+            len(items) >= cut.anchor
+            and chain_digest(items[: cut.anchor], self._key) == cut.anchor_digest
+        )
+
+    def _cause(
+        self,
+        ask: Ask,
+        envelope: Envelope,
+        items: Sequence[Item],
+        live: _Live,
+        tokens: int,
+        limits: Thresholds,
+    ) -> str:
+        """Return why a new cut is due now: forced, soft, hard, riding; "" when none is."""
+        if not ask.may_cut or not self._settings.is_on or is_side_request(items):
+            return ""
+        at_turn, between = opens_real_turn(items), is_between_rounds(items)
+        if ask.force and (at_turn or between):
+            return "forced"
+        if at_turn and tokens >= limits.soft:
+            return "soft"
+        if between and tokens >= limits.hard:
+            return "hard"
+        if between and tokens >= limits.soft and self._is_prefix_dead(ask, envelope, live):
+            return "riding"
+        return ""
+
+    def _is_prefix_dead(self, ask: Ask, envelope: Envelope, live: _Live) -> bool:
+        """Return whether the provider cannot reuse the thread's prefix anyway."""
+        if not live.model:
+            return False
+        return (
+            live.model != envelope.model
+            or live.system_digest != envelope.system_digest
+            or (ask.now - live.last_at) > envelope.cache_seconds
+        )
+
+    def _new_cut(
+        self,
+        form: WireFormat,
+        envelope: Envelope,
+        items: list[Item],
+        previous: Cut | None,
+        state: TrimState,
+        limits: Thresholds,
+        ask: Ask,
+        before: int,
+    ) -> Cut | None:
+        def price(kept: Sequence[int], strip: int, squeeze: int) -> int:
+            return self._price(form, envelope, items, kept, strip, squeeze, state)
+
+        wish = Wish(
+            target=limits.target, keep_steps=self._settings.keep_steps, keep_turns=ask.keep_turns
+        )
+        cut = plan_cut(envelope, items, previous, wish, price)
+        if cut is None:
+            return None
+        after = price(kept_order(cut, items), cut.strip, cut.squeeze)
+        gain = before - after
+        if gain < (1 if ask.force else LEAST_GAIN_TOKENS):
+            return None
+        gone = dropped_items(cut, items)
+        masked = self._count_masked(ask.sid, ask.thread, gone)
+        cut = replace(
+            cut,
+            masked=masked,
+            anchor_digest=chain_digest(items[: cut.anchor], self._key),
+            pointer=pointer_text(ask.sid, cut.dropped, masked),
+        )
+        render_view(form, envelope, items, cut, self._compress(state))  # legal, or NotTrimmable
+        return cut
+
+    def _tokens(
+        self,
+        form: WireFormat,
+        envelope: Envelope,
+        items: list[Item],
+        cut: Cut | None,
+        state: TrimState,
+    ) -> int:
+        if cut is None:
+            return estimate(weight_of(envelope, items), state.samples)
+        return estimate(self._weight(envelope, items, cut), state.samples)
+
+    def _weight(self, envelope: Envelope, items: Sequence[Item], cut: Cut) -> Weight:
+        kept = kept_order(cut, items)
+        return self._weight_kept(envelope, items, kept, cut.strip, cut.squeeze)
+
+    def _weight_kept(
+        self,
+        envelope: Envelope,
+        items: Sequence[Item],
+        kept: Sequence[int],
+        strip: int,
+        squeeze: int,
+    ) -> Weight:
+        limit = self._settings.compress_tokens * 3
+        characters = envelope.weight + 600  # the pointer
+        pictures = 0
+        for number in kept:
+            item = items[number]
+            pictures += item.image_tokens
+            weight = item.weight
+            if number < strip and item.has_thinking:
+                weight = item.weight - item.thinking_weight
+            if number < squeeze and item.kind == "results" and limit:
+                weight = min(weight, limit + 600)
+            characters += weight
+        return Weight(characters=characters, image_tokens=pictures)
+
+    def _price(
+        self,
+        form: WireFormat,
+        envelope: Envelope,
+        items: Sequence[Item],
+        kept: Sequence[int],
+        strip: int,
+        squeeze: int,
+        state: TrimState,
+    ) -> int:
+        weight = self._weight_kept(envelope, items, kept, strip, squeeze)
+        return round(weight.characters / characters_per_token(state.samples)) + weight.image_tokens
+
+    def _compress(self, state: TrimState) -> Callable[[str], str | None]:
+        """Return the short form of a tool result, by characters only.
+
+        Never by the calibrated ratio: the same result must come out the same on every request.
+        """
+        tokens = self._settings.compress_tokens
+        limit = int(tokens * 2.5)
+
+        def short(text: str) -> str | None:
+            if not tokens or len(text) <= limit:
+                return None
+            blob = self._save_blob(text)
+            return compressed_text(text, blob, limit // 4, int(len(text) / 2.5))
+
+        return short
+
+    def _held(self, ask: Ask) -> _Live:
+        return self._live.pop((ask.sid, ask.thread), None) or _Live()
+
+    def _hold(self, ask: Ask, live: _Live, envelope: Envelope, items: list[Item]) -> None:
+        live.items = items
+        live.last_at, live.model = ask.now, envelope.model
+        live.system_digest = envelope.system_digest
+        live.size = sum(len(item.raw) for item in items)
+        self._live[(ask.sid, ask.thread)] = live
+        total = sum(entry.size for entry in self._live.values())
+        while len(self._live) > 1 and (len(self._live) > _THREADS_HELD or total > _BYTES_HELD):
+            _, oldest = self._live.popitem(last=False)
+            total -= oldest.size
+
+    def _items(self, form: WireFormat, live: _Live, raws: Sequence[bytes]) -> list[Item]:
+        """Return the items; those that are byte for byte as before are not decoded again."""
+        held, last = live.items, len(raws) - 1
+        return [
+            held[number]
+            if number < len(held) - 1 and number != last and held[number].raw == raw
+            else form.item(raw, is_last=number == last)
+            for number, raw in enumerate(raws)
+        ]
+
+
+__all__ = ["Ask", "NotTrimmable", "Trimmer", "View"]

@@ -1,0 +1,65 @@
+"""The view: a request as the stored cut shows it, a pure function of cut and items."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from openmem.context.trim.items import Envelope, Item, WireFormat
+from openmem.context.trim.state import Cut
+
+Compress = Callable[[str], str | None]
+
+
+def kept_order(cut: Cut, items: Sequence[Item]) -> list[int]:
+    """Return the numbers of the items that a view shows, in its order.
+
+    First turn and what stands with it, the reply before the cut, what must be said again, the cut
+    turn and what stands with it, then everything behind the gap. Pinned items keep their place
+    before whatever follows them.
+    """
+    pinned = [n for n in range(min(cut.gap_end, len(items))) if items[n].kind == "pinned"]
+    head = list(range(cut.first, cut.first + 1 + cut.lead))
+    if cut.turn != cut.first:
+        if cut.reply >= 0:
+            head.append(cut.reply)
+        head.extend(cut.survivors)
+        head.extend(range(cut.turn, cut.gap_start))
+    else:
+        head.extend(cut.survivors)
+    before = [n for n in pinned if n < cut.first]
+    between = [n for n in pinned if n > cut.first and n not in head]
+    if cut.turn != cut.first:
+        at = head.index(cut.turn)
+        head[at:at] = between
+    else:
+        head.extend(between)
+    return before + head + list(range(cut.gap_end, len(items)))
+
+
+def render_view(
+    form: WireFormat, envelope: Envelope, items: Sequence[Item], cut: Cut, compress: Compress
+) -> bytes:
+    """Return the body of the view. NotTrimmable when no legal order exists."""
+    kept: list[tuple[Item, list[bytes]]] = []
+    later: list[bytes] = []
+    for number in kept_order(cut, items):
+        item = items[number]
+        raw: bytes | None = item.raw
+        if number < cut.strip and item.has_thinking:
+            raw = form.without_thinking(item.raw)
+        if raw is None:
+            continue
+        if number < cut.squeeze and item.kind == "results":
+            raw = form.compressed(raw, compress)
+        raws = form.with_pointer(raw, cut.pointer) if number == cut.turn else [raw]
+        if number < cut.anchor:
+            kept.append((item, raws))
+        else:
+            later.extend(raws)
+    return form.render(envelope, form.arranged(kept) + later)
+
+
+def dropped_items(cut: Cut, items: Sequence[Item]) -> list[int]:
+    """Return the numbers of the items that a view leaves out."""
+    shown = set(kept_order(cut, items))
+    return [number for number in range(len(items)) if number not in shown]

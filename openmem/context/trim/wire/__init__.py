@@ -1,0 +1,1 @@
+"""One module per wire format, behind `items.WireFormat`."""
