@@ -1,0 +1,158 @@
+"""Which sessions there are and whose they are, so that a search opens only those it may read.
+
+Idea: a cache. What the sessions' folder holds is the truth; the catalogue adds agent, folder, bank
+and workspace, which would otherwise take a file to be opened for each session.
+Invariant: without it everything still works, slower; it is never the reason that a request fails.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sqlite3
+import time
+from dataclasses import dataclass
+
+from openmem.base.io import ensure_private_dir
+from openmem.base.paths import Paths
+from openmem.base.workspace import workspace_of
+from openmem.context.session import decode_registration, registration_file
+from openmem.context.store.readonly import connect_for_reading
+
+_SCHEMA = """CREATE TABLE IF NOT EXISTS session (session_id TEXT PRIMARY KEY, agent TEXT NOT NULL,
+    cwd TEXT NOT NULL, bank TEXT NOT NULL, workspace TEXT NOT NULL, noted_at INTEGER NOT NULL)
+    WITHOUT ROWID"""
+_BUSY_SECONDS = 0.5
+_OURS, _EARLIER = ".v4.db", ".db"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """A session that has a store. `path`: the file to read. `workspace`: key when it was noted.
+
+    `modified_at`: POSIX seconds of the last write. Unknown texts are "".
+    """
+
+    session_id: str
+    path: str
+    modified_at: float
+    agent: str = ""
+    cwd: str = ""
+    bank: str = ""
+    workspace: str = ""
+
+    @property
+    def is_legacy(self) -> bool:
+        return not self.path.endswith(_OURS)
+
+
+def catalog_file(paths: Paths) -> str:
+    """Return where the catalogue is kept; nothing is created."""
+    return f"{paths.context_dir}/catalog.db"
+
+
+def note_session(paths: Paths, sid: str, agent: str, cwd: str, bank: str) -> None:
+    """Write down whose session it is."""
+    workspace = workspace_of(cwd).key if cwd else ""
+    path = catalog_file(paths)
+    try:
+        ensure_private_dir(paths.context_dir)
+        with contextlib.suppress(FileExistsError):
+            os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+        connection = sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None)
+        try:
+            connection.execute(_SCHEMA)
+            connection.execute(
+                "INSERT OR REPLACE INTO session VALUES (?, ?, ?, ?, ?, ?)",
+                (sid, agent, cwd, bank, workspace, int(time.time())),
+            )
+        finally:
+            connection.close()
+    except (sqlite3.Error, OSError):
+        pass  # a cache: the session's own file says the same, and readers fall back on it
+
+
+def entries(paths: Paths) -> list[Entry]:
+    """Return the sessions that have a store, the last written first.
+
+    A session of version 4 hides an earlier file of the same id.
+    """
+    noted = _noted(paths)
+    found: dict[str, Entry] = {}
+    try:
+        listing = list(os.scandir(paths.sessions_dir))
+    except OSError:
+        return []  # no folder yet, or not ours to read: there is no session to be seen
+    wal = {item.name for item in listing if item.name.endswith("-wal")}
+    for item in listing:
+        name = item.name
+        if not name.endswith(_EARLIER):
+            continue
+        sid = name.removesuffix(_OURS) if name.endswith(_OURS) else name.removesuffix(_EARLIER)
+        if sid in found and not name.endswith(_OURS):
+            continue
+        modified_at = _modified_at(item.path, f"{name}-wal" in wal)
+        found[sid] = _entry(paths, sid, item.path, modified_at, noted.get(sid))
+    return sorted(found.values(), key=lambda entry: entry.modified_at, reverse=True)
+
+
+def entry_of(paths: Paths, sid: str) -> Entry | None:
+    """Return one session's entry, None when it has no store. `sid`: sanitised."""
+    for suffix in (_OURS, _EARLIER):
+        path = f"{paths.sessions_dir}/{sid}{suffix}"
+        if os.path.isfile(path):
+            modified_at = _modified_at(path, os.path.exists(path + "-wal"))
+            return _entry(paths, sid, path, modified_at, _noted(paths).get(sid))
+    return None
+
+
+def _entry(
+    paths: Paths, sid: str, path: str, modified_at: float, noted: tuple[str, ...] | None
+) -> Entry:
+    if noted:
+        agent, cwd, bank, workspace = noted
+    else:
+        agent, cwd, bank, workspace = _registered(paths, sid)
+    return Entry(
+        session_id=sid,
+        path=path,
+        modified_at=modified_at,
+        agent=agent,
+        cwd=cwd,
+        bank=bank,
+        workspace=workspace,
+    )
+
+
+def _registered(paths: Paths, sid: str) -> tuple[str, str, str, str]:
+    try:
+        with open(registration_file(paths, sid), "rb") as file:
+            registration = decode_registration(file.read(1 << 20))
+    except OSError:
+        return "", "", "", ""  # not registered
+    if registration is None:
+        return "", "", "", ""
+    return registration.agent, registration.cwd, registration.bank, ""
+
+
+def _modified_at(path: str, has_wal: bool) -> float:
+    latest = 0.0
+    for name in (path, path + "-wal") if has_wal else (path,):
+        with contextlib.suppress(OSError):  # gone between listing and asking
+            latest = max(latest, os.stat(name).st_mtime)
+    return latest
+
+
+def _noted(paths: Paths) -> dict[str, tuple[str, ...]]:
+    path = catalog_file(paths)
+    if not os.path.exists(path):
+        return {}
+    try:
+        connection = connect_for_reading(path)
+        try:
+            rows = connection.execute("SELECT session_id, agent, cwd, bank, workspace FROM session")
+            return {str(row[0]): tuple(str(value) for value in row[1:]) for row in rows}
+        finally:
+            connection.close()
+    except sqlite3.Error:
+        return {}  # a cache: registrations say most of the same

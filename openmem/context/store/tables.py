@@ -1,0 +1,290 @@
+"""The statements on a session's tables, one method each; no decisions.
+
+All methods but `find…` and `read…` want an open transaction. Keys are hex outside, bytes inside.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, fields
+
+from openmem.context.rows import KINDS, ROLES
+from openmem.context.store.model import Event
+from openmem.context.store.prepare import Prepared
+from openmem.context.store.schema import (
+    LAST_SEQ,
+    THREAD_KINDS,
+    base_id,
+    group_of,
+    index_text,
+)
+
+_SYSTEM = ROLES.index("system")
+_EVENT_FIELDS = tuple(field.name for field in fields(Event))
+_ADD_EVENT = (
+    f"INSERT INTO events ({', '.join(_EVENT_FIELDS)})"
+    f" VALUES ({', '.join('?' * len(_EVENT_FIELDS))})"
+)
+_ADD_ROW = (
+    "INSERT INTO row (seq, fingerprint, content_key, digest, thread, prev, role, kind, name,"
+    " line_count, size, in_context, created_at, echo, masked, source)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1, ?, ?, ?, ?)"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """A row that is stored. `is_trimmed`: a trim of ours took it out, not the client."""
+
+    seq: int
+    in_context: bool = True
+    is_trimmed: bool = False
+    source: int | None = None
+
+
+class Tables:
+    """A session's tables over one connection. `now`: POSIX seconds of this call."""
+
+    def __init__(self, connection: sqlite3.Connection, now: int) -> None:
+        self.now = now
+        self._connection = connection
+        self._execute = connection.execute
+        self._rows: list[tuple[object, ...]] = []
+        self._lines: list[tuple[int, str]] = []
+        self._indexed: list[tuple[int, str]] = []
+        self._blobs: list[tuple[int, str, str, int]] = []
+        self._last_seq = 0
+        self._added_bytes = 0
+
+    # reading
+
+    def find_row(self, fingerprint: str) -> Found | None:
+        """Return the row with this fingerprint."""
+        row = self._execute(
+            "SELECT seq, in_context, trimmed_at_seq, source FROM row WHERE fingerprint = ?",
+            (bytes.fromhex(fingerprint),),
+        ).fetchone()
+        if row is None:
+            return None
+        return Found(
+            seq=row[0], in_context=bool(row[1]), is_trimmed=row[2] is not None, source=row[3]
+        )
+
+    def find_system_row(self, thread_id: int, digest: str) -> Found | None:
+        """Return the system row of a thread with this stored text."""
+        row = self._execute(
+            f"SELECT seq, in_context, trimmed_at_seq FROM row"
+            f" WHERE thread = ? AND digest = ? AND role = {_SYSTEM}",
+            (thread_id, bytes.fromhex(digest)),
+        ).fetchone()
+        if row is None:
+            return None
+        return Found(seq=row[0], in_context=bool(row[1]), is_trimmed=row[2] is not None)
+
+    def find_thread(self, fingerprint: str) -> int:
+        """Return the id of a thread, 0 when it is not there."""
+        row = self._execute(
+            "SELECT id FROM thread WHERE fingerprint = ?", (bytes.fromhex(fingerprint),)
+        ).fetchone()
+        return int(row[0]) if row else 0
+
+    def is_main(self, thread_id: int) -> bool:
+        """Return whether a thread is a main conversation."""
+        row = self._execute("SELECT kind FROM thread WHERE id = ?", (thread_id,)).fetchone()
+        return bool(row) and row[0] == 0
+
+    def read_session(self) -> tuple[str, str, str, int]:
+        """Return (agent, cwd, bank, last seq)."""
+        row = self._execute("SELECT agent, cwd, bank, last_seq FROM session").fetchone()
+        return str(row[0]), str(row[1]), str(row[2]), int(row[3])
+
+    def read_family(self, kind: str, agent_id: str) -> list[int]:
+        """Return the ids of the threads of one agent, the last used first."""
+        return [
+            int(row[0])
+            for row in self._execute(
+                "SELECT id FROM thread WHERE kind = ? AND agent_id = ?"
+                " ORDER BY last_at DESC, id DESC",
+                (THREAD_KINDS.index(kind), agent_id),
+            )
+        ]
+
+    def read_content(self, thread_ids: Collection[int]) -> Iterable[tuple[bytes, int]]:
+        """Return (content key, seq) of the threads' rows that hold text of their own."""
+        for thread_id in thread_ids:
+            yield from self._execute(
+                "SELECT content_key, seq FROM row"
+                " WHERE thread = ? AND content_key IS NOT NULL AND source IS NULL ORDER BY seq",
+                (thread_id,),
+            )
+
+    def read_in_context(self, thread_id: int) -> set[int]:
+        """Return the rows of a thread that are in context."""
+        return {
+            int(row[0])
+            for row in self._execute(
+                "SELECT seq FROM row WHERE thread = ? AND in_context = 1", (thread_id,)
+            )
+        }
+
+    def read_links(self) -> list[tuple[int, int, bool]]:
+        """Return (seq, source, in context) of the rows whose text another row holds."""
+        return [
+            (int(seq), int(source), bool(in_context))
+            for seq, source, in_context in self._execute(
+                "SELECT seq, source, in_context FROM row WHERE source IS NOT NULL"
+            )
+        ]
+
+    # writing
+
+    def ensure_thread(
+        self, fingerprint: str, *, kind: str, agent_id: str, parent: int | None, model: str
+    ) -> int:
+        """Return the id of a thread, made when it is not there."""
+        found = self.find_thread(fingerprint)
+        if found:
+            return found
+        cursor = self._execute(
+            "INSERT INTO thread (fingerprint, kind, agent_id, parent, model, created_at, last_at)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?)",
+            (
+                bytes.fromhex(fingerprint),
+                THREAD_KINDS.index(kind),
+                agent_id,
+                parent,
+                model,
+                self.now,
+                self.now,
+            ),
+        )
+        assert cursor.lastrowid is not None
+        return cursor.lastrowid
+
+    def begin_rows(self) -> None:
+        """Start adding rows after the last one of the session."""
+        self._last_seq = self.read_session()[3]
+
+    def add_row(
+        self, row: Prepared, *, thread_id: int, prev: int | None, source: int | None
+    ) -> int:
+        """Add a row, in memory until `flush_rows`, and return its seq.
+
+        `source`: the row that holds the same text already; then no line is stored.
+        """
+        seq = self._last_seq + 1
+        if seq > LAST_SEQ:
+            raise sqlite3.DataError("a session holds 67 million rows at most")
+        self._last_seq = seq
+        block, keyed = row.block, row.keyed
+        lines = row.lines if source is None else []
+        self._rows.append(
+            (
+                seq,
+                bytes.fromhex(keyed.fingerprint),
+                bytes.fromhex(keyed.content_key) if keyed.content_key else None,
+                bytes.fromhex(row.digest),
+                thread_id,
+                prev,
+                ROLES.index(block.role),
+                KINDS.index(block.kind),
+                block.name or None,
+                len(lines),
+                row.size,
+                self.now,
+                row.echo,
+                row.masked,
+                source,
+            )
+        )
+        first = base_id(group_of(block.role, row.echo), seq) + 1
+        numbered = list(enumerate(lines, first))
+        self._lines.extend(numbered)
+        self._indexed.extend(
+            (number, index_text(line)) for number, line in numbered if line and not line.isspace()
+        )
+        if source is None:
+            self._added_bytes += row.size
+            self._blobs.extend((seq, blob.id, blob.media, len(blob.data)) for blob in row.blobs)
+        return seq
+
+    def flush_rows(self, thread_id: int, model: str) -> int:
+        """Write the rows added, add them to the sums and return how many they are."""
+        count, added = len(self._rows), self._added_bytes
+        many = self._connection.executemany
+        many(_ADD_ROW, self._rows)
+        many("INSERT INTO line (id, text) VALUES (?, ?)", self._lines)
+        many("INSERT INTO lines_fts (rowid, text) VALUES (?, ?)", self._indexed)
+        many("INSERT OR IGNORE INTO blob (seq, id, media, size) VALUES (?, ?, ?, ?)", self._blobs)
+        for pending in (self._rows, self._lines, self._indexed, self._blobs):
+            pending.clear()
+        self._added_bytes = 0
+        self._execute(
+            "UPDATE session SET last_seq = ?, rows = rows + ?, bytes = bytes + ?, last_at = ?",
+            (self._last_seq, count, added, self.now),
+        )
+        self._execute(
+            "UPDATE thread SET rows = rows + ?, bytes = bytes + ?, last_at = ?,"
+            " model = coalesce(?, model) WHERE id = ?",
+            (count, added, self.now, model or None, thread_id),
+        )
+        return count
+
+    def set_session(self, agent: str, cwd: str, bank: str) -> None:
+        """Store what is known of the session."""
+        self._execute("UPDATE session SET agent = ?, cwd = ?, bank = ?", (agent, cwd, bank))
+
+    def take_out_of_context(self, seqs: Collection[int], thread_id: int | None = None) -> int:
+        """Mark rows as gone from context; return how many were in it. `thread_id`: only of this."""
+        where = "" if thread_id is None else f" AND thread = {thread_id:d}"
+        cursor = self._connection.executemany(
+            "UPDATE row SET in_context = 0, trimmed_at = ?"
+            f" WHERE seq = ? AND in_context = 1{where}",
+            [(self.now, seq) for seq in seqs],
+        )
+        return max(cursor.rowcount, 0)
+
+    def put_back_in_context(self, seqs: Collection[int]) -> None:
+        """Mark rows as in context again; one that a trim of ours took out stays out."""
+        self._connection.executemany(
+            "UPDATE row SET in_context = 1, trimmed_at = NULL"
+            " WHERE seq = ? AND in_context = 0 AND trimmed_at_seq IS NULL",
+            [(seq,) for seq in seqs],
+        )
+
+    def add_event(self, event: Event, at: str, thread_id: int, *, is_main: bool) -> None:
+        """Append an event and add its counts to the session and to the thread (0: to none)."""
+        values = [getattr(event, name) for name in _EVENT_FIELDS]
+        values[_EVENT_FIELDS.index("at")] = at
+        self._execute(_ADD_EVENT, values)
+        counts: dict[str, int] = {
+            "trims": int(event.kind == "trim"),
+            "busts": int(bool(event.bust)),
+            "cache_read_tokens": event.cache_read_tokens or 0,
+            "cache_creation_tokens": event.cache_creation_tokens or 0,
+            "input_tokens": event.input_tokens or 0,
+            "output_tokens": event.output_tokens or 0,
+        }
+        sums = ", ".join(f"{name} = {name} + :{name}" for name in counts)
+        parts = (event.input_tokens, event.cache_read_tokens, event.cache_creation_tokens)
+        prompt = sum(part or 0 for part in parts)
+        values_by_name = {
+            **counts,
+            "prompt": prompt,
+            "now": self.now,
+            "thread": thread_id,
+            "fail_opens": int(event.kind == "fail_open"),
+        }
+        is_usage = event.kind == "usage" and any(part is not None for part in parts)
+        of_prompt = ", prompt_tokens = :prompt" if is_usage else ""
+        self._execute(
+            f"UPDATE session SET {sums}, fail_opens = fail_opens + :fail_opens, last_at = :now"
+            + (of_prompt if is_main else ""),
+            values_by_name,
+        )
+        if thread_id:
+            self._execute(
+                f"UPDATE thread SET {sums}, last_at = :now{of_prompt} WHERE id = :thread",
+                values_by_name,
+            )

@@ -1,0 +1,144 @@
+"""What is remembered of a thread's last request, so that a resent history is not read again.
+
+Idea: of each message a 64-bit hash of its raw bytes, and what its rows came to: about 60 bytes a
+message. The bodies themselves would be 3 MB for each live thread.
+Invariant: only what this process stored or found in the database is remembered; whoever else
+writes to the file makes it forget.
+Measured on 3 MB, 3,400 messages: 1.5 ms to split, 1.6 to hash, against 1.7 for one SHA-256.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from openmem.context.rows import Block
+
+_THREADS_KEPT = 8
+_KEY_BYTES = 16
+
+
+def hashes_of(raws: Sequence[object]) -> array[int]:
+    """Return a hash of each raw message; keyed by the interpreter, so only for comparing here."""
+    return array("q", [hash(bytes(raw)) for raw in raws])  # type: ignore[call-overload]
+
+
+def hash_of_blocks(blocks: Sequence[Block]) -> tuple[int, ...]:
+    """Return a hash of each block, thinking and reminders included: what a provider caches."""
+    return tuple(
+        hash((block.role, block.kind, block.name, block.text, block.payload)) for block in blocks
+    )
+
+
+def common_length(first: array[int], second: array[int]) -> int:
+    """Return how many items two arrays begin with in common."""
+    low, high = 0, min(len(first), len(second))
+    if first[:high] == second[:high]:
+        return high
+    while low < high:
+        middle = (low + high) // 2
+        if first[low : middle + 1] == second[low : middle + 1]:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@dataclass(slots=True, kw_only=True)
+class ThreadMemory:
+    """The last request of one thread, message by message.
+
+    `contents`: hash of all blocks of a message; `sizes`: its bytes on the wire. `ends`: how many
+    of `seqs`, the rows carried, belong to the messages up to here. `pending`: rows of replies that
+    no request has carried yet. `last_blocks`: hashes of the last message's blocks.
+    """
+
+    kind: str
+    agent_id: str
+    seed: str
+    root: str
+    thread: str
+    model: str
+    system: int
+    tools_raw: int
+    tools: int
+    hashes: array[int]
+    contents: array[int] = field(default_factory=lambda: array("q"))
+    sizes: array[int] = field(default_factory=lambda: array("q"))
+    heads: bytearray = field(default_factory=bytearray)
+    head_seqs: array[int] = field(default_factory=lambda: array("q"))
+    ends: array[int] = field(default_factory=lambda: array("q"))
+    seqs: array[int] = field(default_factory=lambda: array("q"))
+    pending: list[int] = field(default_factory=list)
+    last_blocks: tuple[int, ...] = ()
+    last_is_system: bool = False
+
+    def head(self, count: int) -> str:
+        """Return the chain's key after the first `count` messages."""
+        key = bytes(self.heads[(count - 1) * _KEY_BYTES : count * _KEY_BYTES]) if count else b""
+        return key.hex() if any(key) else self.seed
+
+    def head_seq(self, count: int) -> int:
+        """Return the seq of the row with that key, 0 when there is none."""
+        return self.head_seqs[count - 1] if count else 0
+
+    def carried(self, count: int) -> array[int]:
+        """Return the rows of the first `count` messages."""
+        return self.seqs[: self.ends[count - 1] if count else 0]
+
+    def copy_head(self, other: ThreadMemory, count: int) -> None:
+        """Take over the first `count` messages of another memory."""
+        self.contents = other.contents[:count]
+        self.sizes = other.sizes[:count]
+        self.heads = other.heads[: count * _KEY_BYTES]
+        self.head_seqs = other.head_seqs[:count]
+        self.ends = other.ends[:count]
+        self.seqs = other.carried(count)
+
+    def add_message(
+        self, *, content: int, size: int, head: str, head_seq: int, seqs: Sequence[int]
+    ) -> None:
+        """Append what a message came to. `head`: the thread's seed when no row advanced yet."""
+        self.contents.append(content)
+        self.sizes.append(size)
+        self.heads += bytes.fromhex(head) if head != self.seed else bytes(_KEY_BYTES)
+        self.head_seqs.append(head_seq)
+        self.seqs.extend(seqs)
+        self.ends.append(len(self.seqs))
+
+
+class Memories:
+    """The memories of one session's threads, the last used ones."""
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[str, ThreadMemory] = OrderedDict()
+
+    def longest_match(
+        self, kind: str, agent_id: str, hashes: array[int]
+    ) -> tuple[ThreadMemory | None, int]:
+        """Return the memory with most messages in common with these, and how many; (None, 0)."""
+        best: ThreadMemory | None = None
+        most = 0
+        for memory in self._kept.values():
+            if (memory.kind, memory.agent_id) == (kind, agent_id):
+                count = common_length(memory.hashes, hashes)
+                if count and count >= most:
+                    best, most = memory, count
+        return best, most
+
+    def of_thread(self, thread: str) -> ThreadMemory | None:
+        """Return a thread's memory."""
+        return self._kept.get(thread)
+
+    def keep(self, memory: ThreadMemory) -> None:
+        """Replace a thread's memory; the one unused for longest goes."""
+        self._kept[memory.thread] = memory
+        self._kept.move_to_end(memory.thread)
+        while len(self._kept) > _THREADS_KEPT:
+            self._kept.popitem(last=False)
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self._kept.clear()

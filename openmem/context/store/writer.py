@@ -1,0 +1,306 @@
+"""One session's file, written: new rows in, flags moved, sums kept, each call one transaction.
+
+Idea: what is new is found by fingerprint before the lock is taken, prepared (masked, cut into
+lines) outside of it, and inserted inside.
+Invariant: a call is stored whole or not at all; a request that brings nothing new writes nothing.
+Trap: another process may write the same file. `PRAGMA data_version` says so, and then nothing that
+this process remembers of the file counts.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import time
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeVar
+
+from openmem.base.clock import now_text
+from openmem.base.paths import Paths
+from openmem.context.rows import Block, KeyedBlock, chain
+from openmem.context.session import Registration
+from openmem.context.store.blobs import write_blob
+from openmem.context.store.catalog import note_session
+from openmem.context.store.database import (
+    is_damage,
+    open_for_writing,
+    roll_back,
+    session_file,
+    set_aside,
+    unavailable,
+)
+from openmem.context.store.model import Event, Incoming, Recorded
+from openmem.context.store.prefix import Prefix, Shape, compare_prefix, shape_of
+from openmem.context.store.prepare import Prepared, Redact, prepare
+from openmem.context.store.request import RequestRows, Stored, is_repeated
+from openmem.context.store.tables import Tables
+from openmem.context.store.thread_memory import Memories, ThreadMemory
+from openmem.context.store.walk import Walk, walk_request
+
+_T = TypeVar("_T")
+_Work = Callable[[sqlite3.Connection], _T]
+
+
+class SessionWriter:
+    """Writes one session. Not thread-safe: the recorder holds a lock around each call."""
+
+    def __init__(
+        self, paths: Paths, sid: str, key: bytes, redact: Redact, busy_seconds: float
+    ) -> None:
+        self.sid = sid
+        self._paths = paths
+        self._path = session_file(paths, sid)
+        self._key = key
+        self._redact = redact
+        self._busy_seconds = busy_seconds
+        self._connection: sqlite3.Connection | None = None
+        self._identity = (0, 0)
+        self._data_version = 0
+        self._is_alone = True  # no other process wrote since the last look
+        self._memories = Memories()
+        self._known_as = ("", "", "")
+
+    def record_request(self, incoming: Incoming) -> Recorded:
+        """Store a request; see `Recording.record_request`."""
+        return self._with_file(lambda connection: self._record_request(connection, incoming))
+
+    def record_response(self, thread: str, previous: str, blocks: Sequence[Block]) -> int:
+        """Store a reply; see `Recording.record_response`."""
+        keyed = chain(self._key, blocks, previous)
+        if not thread or not keyed:
+            return 0
+        return self._with_file(lambda c: self._record_response(c, thread, previous, keyed))
+
+    def add_event(self, event: Event) -> None:
+        """Append an event; see `Recording.add_event`."""
+        self._with_file(lambda connection: self._add_event(connection, event))
+
+    def close(self) -> None:
+        """Close the file and forget what was remembered of it; the next call opens it again."""
+        connection, self._connection = self._connection, None
+        self._memories.clear()
+        if connection:
+            connection.close()
+
+    # the file
+
+    def _with_file(self, work: _Work[_T]) -> _T:
+        """Do the work on the open file. StoreUnavailable: nothing of it was stored.
+
+        A file found damaged is set aside and the work done once more on a fresh one.
+        """
+        for attempt in (1, 2):
+            try:
+                connection = self._open()
+                try:
+                    return work(connection)
+                except BaseException:
+                    roll_back(connection)
+                    raise
+            except (sqlite3.Error, OSError) as error:
+                self._give_up()
+                if attempt == 2 or not is_damage(error):
+                    raise unavailable(self.sid, error) from error
+                set_aside(self._path)
+        raise AssertionError("two attempts either return or raise")
+
+    def _give_up(self) -> None:
+        try:
+            self.close()
+        except sqlite3.Error:
+            self._connection = None  # the fault that led here is the one to report
+
+    def _open(self) -> sqlite3.Connection:
+        """Return the connection, a new one when the file is another one now."""
+        connection = self._connection
+        if connection and _identity_of(self._path) == self._identity:
+            version = _data_version(connection)
+            if version != self._data_version:
+                self._data_version = version
+                self._memories.clear()
+            return connection
+        self.close()
+        connection = open_for_writing(self._paths, self.sid, busy_seconds=self._busy_seconds)
+        self._connection = connection
+        self._identity = _identity_of(self._path)
+        self._data_version = _data_version(connection)
+        agent, cwd, bank, _ = Tables(connection, 0).read_session()
+        self._known_as = (agent, cwd, bank)
+        return connection
+
+    # requests
+
+    def _record_request(self, connection: sqlite3.Connection, incoming: Incoming) -> Recorded:
+        tables = Tables(connection, int(time.time()))
+        self._is_alone = True
+        walk = walk_request(
+            self._key, incoming, self._memories, lambda key: tables.find_row(key) is not None
+        )
+        if not walk.thread:
+            return Recorded(thread="", head="")
+        before = self._memories.of_thread(walk.thread)
+        shape = shape_of(incoming.view, before)
+        prefix = compare_prefix(before, walk, shape) if before else Prefix()
+        rows = RequestRows(incoming, walk, self._memories)
+        rows.look_up(tables)
+        added = rows.prepare(tables, self._prepare)
+        known_as = self._named(incoming.agent, incoming.registration)
+        stored = rows.settled(tables) if known_as == self._known_as else None
+        if stored is None:
+            stored = self._store(connection, tables, rows, added, known_as)
+        memory = _memory_of(walk, incoming, shape, stored)
+        if before and is_repeated(before, walk):
+            memory.pending = before.pending
+        if self._is_alone:
+            self._memories.keep(memory)
+        return Recorded(
+            thread=walk.thread,
+            head=memory.head(len(memory.hashes)),
+            new_rows=stored.new_rows,
+            masked=stored.masked,
+            prefix_kept=prefix.kept,
+            prefix_bytes=prefix.total,
+            bust=prefix.bust,
+        )
+
+    def _store(
+        self,
+        connection: sqlite3.Connection,
+        tables: Tables,
+        rows: RequestRows,
+        added: Sequence[Prepared],
+        known_as: tuple[str, str, str],
+    ) -> Stored:
+        self._write_blobs(added)
+        self._begin(connection, lambda: rows.look_up(tables))
+        stored = rows.store(tables)
+        if known_as != self._known_as:
+            tables.set_session(*known_as)
+        connection.execute("COMMIT")
+        if known_as != self._known_as:
+            self._known_as = known_as
+            note_session(self._paths, self.sid, *known_as)
+        return stored
+
+    def _begin(self, connection: sqlite3.Connection, look_up: Callable[[], None]) -> None:
+        """Take the lock; look up again when another process wrote since the first look."""
+        connection.execute("BEGIN IMMEDIATE")
+        version = _data_version(connection)
+        self._is_alone = version == self._data_version
+        if not self._is_alone:
+            self._data_version = version
+            self._memories.clear()
+            look_up()
+
+    def _prepare(self, keyed: KeyedBlock) -> Prepared:
+        return prepare(keyed, self._key, self._redact)
+
+    def _write_blobs(self, rows: Iterable[Prepared]) -> None:
+        for row in rows:
+            for blob in row.blobs:
+                write_blob(self._paths, blob)
+
+    def _named(self, agent: str, registration: Registration | None) -> tuple[str, str, str]:
+        """Return (agent, cwd, bank) as known now; what is not said stays as it was."""
+        was_agent, was_cwd, was_bank = self._known_as
+        if registration is None:
+            return agent or was_agent, was_cwd, was_bank
+        return (
+            registration.agent or agent or was_agent,
+            registration.cwd or was_cwd,
+            registration.bank or was_bank,
+        )
+
+    # replies and events
+
+    def _record_response(
+        self, connection: sqlite3.Connection, thread: str, previous: str, keyed: list[KeyedBlock]
+    ) -> int:
+        tables = Tables(connection, int(time.time()))
+        missing = [block for block in keyed if tables.find_row(block.fingerprint) is None]
+        if not missing:
+            return 0
+        prepared = {keyed.fingerprint: self._prepare(keyed) for keyed in missing}
+        self._write_blobs(prepared.values())
+        self._begin(connection, lambda: None)
+        thread_id = tables.find_thread(thread)
+        if not thread_id:
+            # The file was replaced since the request; the next one brings the reply again.
+            connection.execute("ROLLBACK")
+            return 0
+        tables.begin_rows()
+        head = tables.find_row(previous)
+        head_seq = head.seq if head else None
+        added: dict[str, int] = {}
+        for block in keyed:
+            found = tables.find_row(block.fingerprint)
+            seq = found.seq if found else added.get(block.fingerprint, 0)
+            if not seq:
+                row = prepared[block.fingerprint]
+                seq = tables.add_row(row, thread_id=thread_id, prev=head_seq, source=None)
+                added[block.fingerprint] = seq
+            if block.content_key:
+                head_seq = seq
+        count = tables.flush_rows(thread_id, "")
+        connection.execute("COMMIT")
+        memory = self._memories.of_thread(thread)
+        if memory:
+            memory.pending.extend(added.values())
+        return count
+
+    def _add_event(self, connection: sqlite3.Connection, event: Event) -> None:
+        tables = Tables(connection, int(time.time()))
+        self._begin(connection, lambda: None)
+        thread_id = tables.find_thread(event.thread_root) if event.thread_root else 0
+        is_main = not thread_id or tables.is_main(thread_id)
+        tables.add_event(event, event.at or now_text(), thread_id, is_main=is_main)
+        connection.execute("COMMIT")
+
+
+def _memory_of(walk: Walk, incoming: Incoming, shape: Shape, stored: Stored) -> ThreadMemory:
+    """Return what to remember of a request."""
+    memory = ThreadMemory(
+        kind=incoming.kind,
+        agent_id=incoming.agent_id,
+        seed=walk.seed,
+        root=walk.root,
+        thread=walk.thread,
+        model=shape.model,
+        system=shape.system,
+        tools_raw=shape.tools_raw,
+        tools=shape.tools,
+        hashes=walk.hashes,
+    )
+    if walk.memory:
+        memory.copy_head(walk.memory, walk.known)
+    head_seq = memory.head_seq(walk.known)
+    for message, seqs in zip(walk.messages, stored.seqs, strict=True):
+        for keyed, seq in zip(message.keyed, seqs, strict=True):
+            if keyed.content_key:
+                head_seq = seq
+        memory.add_message(
+            content=message.content,
+            size=message.size,
+            head=message.head,
+            head_seq=head_seq,
+            seqs=seqs,
+        )
+    if walk.messages:
+        memory.last_blocks = walk.messages[-1].block_hashes
+        memory.last_is_system = walk.messages[-1].is_system
+    elif walk.memory:
+        memory.last_blocks = walk.memory.last_blocks
+        memory.last_is_system = walk.memory.last_is_system
+    return memory
+
+
+def _identity_of(path: str) -> tuple[int, int]:
+    try:
+        status = os.stat(path)
+    except FileNotFoundError:
+        return (-1, -1)
+    return status.st_dev, status.st_ino
+
+
+def _data_version(connection: sqlite3.Connection) -> int:
+    return int(connection.execute("PRAGMA data_version").fetchone()[0])
