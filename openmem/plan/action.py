@@ -181,9 +181,13 @@ class Plan:
     undoes: tuple[int, ...] = ()
 
     def __add__(self, other: Plan) -> Plan:
-        """Return both plans, this one first; a warning that both hold is said once."""
+        """Return both plans, this one first; a warning that both hold is said once.
+
+        A write that starts from what an earlier one leaves is folded into it, so a file is shown,
+        copied and written once.
+        """
         return Plan(
-            actions=self.actions + other.actions,
+            actions=_folded(self.actions + other.actions),
             warnings=tuple(dict.fromkeys(self.warnings + other.warnings)),
             left=self.left + other.left,
             undoes=self.undoes + other.undoes,
@@ -196,6 +200,35 @@ class Plan:
 
     def with_warnings(self, *warnings: str) -> Plan:
         return replace(self, warnings=self.warnings + warnings)
+
+
+def _folded(actions: tuple[Action, ...]) -> tuple[Action, ...]:
+    found: list[Action] = []
+    places: dict[str, int] = {}  # of the last write to each path
+    for action in actions:
+        if isinstance(action, WriteFile) and action.path in places:
+            place = places[action.path]
+            earlier = found[place]
+            assert isinstance(earlier, WriteFile)
+            if earlier.after == action.before and earlier.form == action.form:
+                found[place] = _joined(earlier, action)
+                continue
+        if isinstance(action, WriteFile):
+            places[action.path] = len(found)
+        found.append(action)
+    return tuple(found)
+
+
+def _joined(earlier: WriteFile, later: WriteFile) -> WriteFile:
+    words = [earlier.why] if later.why in earlier.why.split(", ") else [earlier.why, later.why]
+    return replace(
+        later,
+        before=earlier.before,
+        mode=earlier.mode if later.mode is None else later.mode,
+        why=", ".join(words),
+        edits=earlier.edits + later.edits if earlier.edits and later.edits else (),
+        secrets=earlier.secrets + later.secrets,
+    )
 
 
 def plan_of(actions: Iterable[Action], *warnings: str) -> Plan:

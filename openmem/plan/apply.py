@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from openmem import __version__
 from openmem.base.clock import now_text
@@ -19,15 +19,7 @@ from openmem.base.errors import Failed, OpenmemError, PlanConflict, Refused, Rol
 from openmem.base.io import ABSENT, digest_of
 from openmem.base.paths import Paths
 from openmem.plan import undo
-from openmem.plan.action import (
-    Action,
-    MakeDir,
-    Plan,
-    RemoveDir,
-    RemoveFile,
-    RunCommand,
-    WriteFile,
-)
+from openmem.plan.action import Plan, RunCommand
 from openmem.plan.journal import (
     Entry,
     Receipt,
@@ -37,15 +29,16 @@ from openmem.plan.journal import (
     read_receipts,
     write_receipt,
 )
-from openmem.plan.system import DryRunSystem, System, contract
-from openmem.plan.system.contract import NEW_FILE_MODE
+from openmem.plan.steps import (
+    carry_out,
+    digest_at,
+    has_effect,
+    is_needed,
+    missing_dirs,
+    steps_of,
+)
+from openmem.plan.system import DryRunSystem, System
 from openmem.plan.system.real import TEMPORARY_MARK
-
-
-@dataclass(frozen=True, slots=True)
-class _Step:
-    action: Action
-    entry: Entry
 
 
 def apply(
@@ -56,7 +49,7 @@ def apply(
     Refused, PlanConflict: nothing was written. RolledBack: a step failed and those before it were
     put back. Refused with code `interrupted-run`: an earlier run was cut off, `recover` first.
     """
-    if not _has_effect(_steps(plan, system), plan):
+    if not has_effect(steps_of(plan, system), plan):
         return Receipt(label=label)
     state_dirs = _ensure_state(system, paths)
     with system.lock(lock_path(paths)):
@@ -82,7 +75,7 @@ def apply_replanning(
         final = attempt == attempts - 1
         try:
             plan = make_plan()
-            if not _has_effect(_steps(plan, system), plan):
+            if not has_effect(steps_of(plan, system), plan):
                 return last
             last = apply(plan, system, paths, label=label)
             if final:
@@ -98,8 +91,8 @@ def apply_replanning(
 def preview(plan: Plan, system: System) -> DryRunSystem:
     """Return the system as it will be after `plan`, for planning the next part on top of it."""
     ahead = DryRunSystem(system)
-    for step in _steps(plan, ahead):
-        _carry_out(step, ahead)
+    for step in steps_of(plan, ahead):
+        carry_out(step, ahead)
     return ahead
 
 
@@ -109,11 +102,11 @@ def recover(system: System, paths: Paths) -> Receipt | None:
     A run whose every step had been done is marked finished; any other is put back, as an undo.
     Returns the receipt of what was done now.
     """
-    if not any(receipt.state == "started" for receipt in read_receipts(system, paths)):
+    if not any(receipt.is_cut_off for receipt in read_receipts(system, paths)):
         return None
     with system.lock(lock_path(paths)):
         last = None
-        cut_off = [r for r in read_receipts(system, paths) if r.state == "started"]
+        cut_off = [receipt for receipt in read_receipts(system, paths) if receipt.is_cut_off]
         for receipt in reversed(cut_off):
             _sweep_temporaries(system, receipt)
             if _is_complete(system, receipt):
@@ -121,8 +114,8 @@ def recover(system: System, paths: Paths) -> Receipt | None:
                 write_receipt(system, paths, last)
                 continue
             back = undo.plan_back(system, paths, (receipt,))
-            for step in _steps(back, system):
-                _carry_out(step, system)
+            for step in steps_of(back, system):
+                carry_out(step, system)
             last = replace(receipt, state="rolled-back", ended_at=now_text(), left=back.left)
             write_receipt(system, paths, last)
         return last
@@ -137,15 +130,18 @@ def _apply_locked(
     state_dirs: tuple[str, ...],
 ) -> Receipt:
     known = read_receipts(system, paths)
-    if any(receipt.state == "started" for receipt in known):
+    cut_off = [receipt for receipt in known if receipt.is_cut_off]
+    if any(receipt.number not in plan.undoes for receipt in cut_off):
         raise Refused(
             "an earlier run of openmem was cut off half way. Nothing was written.",
             hint="`openmem undo` puts back what it had changed.",
             code="interrupted-run",
         )
+    for receipt in cut_off:
+        _sweep_temporaries(system, receipt)
     number = max((receipt.number for receipt in known), default=0) + 1
-    steps = _steps(plan, system)  # again: a run before us may have held the lock
-    if not _has_effect(steps, plan):
+    steps = steps_of(plan, system)  # again: a run before us may have held the lock
+    if not has_effect(steps, plan):
         return Receipt(label=label)
     receipt = Receipt(
         number=number,
@@ -164,11 +160,11 @@ def _apply_locked(
     done = 0
     try:
         for index, step in enumerate(steps):
-            if isinstance(step.action, RunCommand) and _is_needed(step.action, system):
+            if isinstance(step.action, RunCommand) and is_needed(step.action, system):
                 receipt = _marked_ran(receipt, index)
                 write_receipt(system, paths, receipt)
                 done = index + 1  # from here on the command may have had an effect
-            _carry_out(replace(step, entry=receipt.entries[index]), system)
+            carry_out(replace(step, entry=receipt.entries[index]), system)
             done = index + 1
     except BaseException as error:
         _put_back(system, paths, receipt, done, error)
@@ -182,12 +178,13 @@ def _put_back(
     system: System, paths: Paths, receipt: Receipt, done: int, error: BaseException
 ) -> None:
     """Undo the steps done so far, then raise RolledBack, or return to let `error` go on."""
+    begun = receipt.entries[: done + 1]  # the step that failed may have come part of the way
     changed = any(e.ran or e.kind not in ("manual", "run") for e in receipt.entries[:done])
-    partial = replace(receipt, entries=receipt.entries[: done + 1])
+    partial = replace(receipt, entries=begun)
     try:
         back = undo.plan_back(system, paths, (partial,))
-        for step in _steps(back, system):
-            _carry_out(step, system)
+        for step in steps_of(back, system):
+            carry_out(step, system)
         if changed:
             write_receipt(system, paths, replace(receipt, state="rolled-back", left=back.left))
         else:
@@ -220,129 +217,6 @@ def _reason(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}."
 
 
-def _has_effect(steps: list[_Step], plan: Plan) -> bool:
-    return bool(plan.undoes) or any(step.entry.kind != "manual" for step in steps)
-
-
-def _steps(plan: Plan, system: System) -> list[_Step]:
-    """Check a whole plan against what is there and return the steps that change something."""
-    steps: list[_Step] = []
-    ahead: dict[str, str] = {}  # digests as earlier steps of this plan will leave them
-    new_dirs: set[str] = set()
-    for action in plan.actions:
-        entry = _entry(action, system, ahead, new_dirs)
-        if entry is not None:
-            steps.append(_Step(action, entry))
-            new_dirs.update(entry.made_dirs)
-            if entry.kind in ("write", "remove"):
-                ahead[entry.path] = entry.after
-    return steps
-
-
-def _entry(
-    action: Action, system: System, ahead: dict[str, str], new_dirs: set[str]
-) -> Entry | None:
-    if isinstance(action, WriteFile | RemoveFile):
-        return _file_entry(action, system, ahead, new_dirs)
-    if isinstance(action, MakeDir):
-        made = _missing_dirs(system, action.path, new_dirs)
-        if not made:
-            return None
-        system.check_writable(made[0])
-        return Entry(
-            kind="make-dir",
-            path=action.path,
-            why=action.why,
-            made_dirs=made,
-            mode_after=action.mode,
-        )
-    if isinstance(action, RemoveDir):
-        there = system.stat(action.path)
-        if there is None:
-            return None
-        return Entry(kind="remove-dir", path=action.path, why=action.why, mode_before=there.mode)
-    if isinstance(action, RunCommand):
-        return Entry(
-            kind="run", why=action.why, argv=action.argv, probe=action.probe, undo=action.undo
-        )
-    return Entry(kind="manual", why=action.text)
-
-
-def _file_entry(
-    action: WriteFile | RemoveFile, system: System, ahead: dict[str, str], new_dirs: set[str]
-) -> Entry | None:
-    path = action.path
-    found = system.stat(path)
-    current = ahead.get(path) or _digest(system.read(path))
-    is_write = isinstance(action, WriteFile)
-    mode_before = found.mode if found else None
-    mode = action.mode if isinstance(action, WriteFile) else None
-    after = action.after if isinstance(action, WriteFile) else ABSENT
-    if current == after and (mode is None or mode == mode_before):
-        return None
-    if current != action.before:
-        if current == ABSENT:
-            raise contract.changed(path, "was removed")
-        raise contract.changed(
-            path, "was made by somebody else" if action.before == ABSENT else "was changed"
-        )
-    if path not in ahead:
-        system.check_writable(path)
-    if not is_write and found is not None and found.is_link:
-        raise contract.link_removal(path)
-    return Entry(
-        kind="write" if is_write else "remove",
-        path=path,
-        why=action.why,
-        before=action.before,
-        after=after,
-        mode_before=mode_before,
-        mode_after=(mode or mode_before or NEW_FILE_MODE) if is_write else None,
-        form=action.form if isinstance(action, WriteFile) else "",
-        edits=action.edits if isinstance(action, WriteFile) else (),
-        made_dirs=_missing_dirs(system, os.path.dirname(path), new_dirs) if is_write else (),
-    )
-
-
-def _digest(data: bytes | None) -> str:
-    return ABSENT if data is None else digest_of(data)
-
-
-def _missing_dirs(system: System, folder: str, known: set[str]) -> tuple[str, ...]:
-    missing: list[str] = []
-    while folder not in known and system.stat(folder) is None:
-        missing.append(folder)
-        folder = os.path.dirname(folder)
-    return tuple(reversed(missing))
-
-
-def _carry_out(step: _Step, system: System) -> None:
-    action, entry = step.action, step.entry
-    for folder in entry.made_dirs:
-        mode = action.mode if isinstance(action, MakeDir) else 0o700
-        system.make_dir(folder, mode=mode)
-    if isinstance(action, WriteFile):
-        system.write(action.path, action.data, mode=action.mode, expect=action.before)
-    elif isinstance(action, RemoveFile):
-        system.remove(action.path, expect=action.before)
-    elif isinstance(action, RemoveDir):
-        system.remove_dir(action.path)  # one that somebody filled meanwhile stays
-    elif isinstance(action, RunCommand) and (entry.ran or _is_needed(action, system)):
-        ran = system.run(action.argv, timeout_seconds=action.timeout_seconds)
-        if ran.code != 0:
-            said = (ran.stderr or ran.stdout).strip().splitlines()
-            words = f": {said[-1]}" if said else "."
-            raise Failed(
-                f"{' '.join(action.argv)} ended with {ran.code}{words}", code="command-failed"
-            )
-
-
-def _is_needed(action: RunCommand, system: System) -> bool:
-    if not action.probe:
-        return True
-    return (system.probe(action.probe).code == 0) == action.only_if_done
-
-
 def _marked_ran(receipt: Receipt, index: int) -> Receipt:
     entries = list(receipt.entries)
     entries[index] = replace(entries[index], ran=True)
@@ -353,7 +227,7 @@ def _ensure_state(system: System, paths: Paths) -> tuple[str, ...]:
     """Make the folders of our own records; returns those that were not there."""
     made: list[str] = []
     for wanted in (paths.receipts_dir, paths.backups_dir):
-        for folder in _missing_dirs(system, wanted, set()):
+        for folder in missing_dirs(system, wanted, set()):
             system.make_dir(folder, mode=0o700)
             made.append(folder)
     return tuple(made)
@@ -388,7 +262,7 @@ def _drop_backups(system: System, paths: Paths, receipt: Receipt) -> None:
 
 def _is_complete(system: System, receipt: Receipt) -> bool:
     final = {e.path: e.after for e in receipt.entries if e.kind in ("write", "remove")}
-    if any(_digest(system.read(path)) != after for path, after in final.items()):
+    if any(digest_at(system.read(path)) != after for path, after in final.items()):
         return False
     # A command that was cut off is not known to have worked.
     return not any(entry.kind in ("run", "remove-dir") for entry in receipt.entries)

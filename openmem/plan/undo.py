@@ -66,10 +66,14 @@ def plan_back(system: System, paths: Paths, receipts: Sequence[Receipt]) -> Plan
 
 @dataclass(slots=True)
 class _Picture:
-    """A file as it is, and as the way back will leave it. `data` None: not there."""
+    """A file as it is, and as the way back will leave it. `data` None: not there.
+
+    `digest`: of `data`; between two writes of one run, of a version that is nowhere on disk.
+    """
 
     found: bytes | None
     data: bytes | None
+    digest: str
     found_mode: int | None
     mode: int | None
     is_link: bool = False
@@ -136,7 +140,7 @@ class _WayBack:
                 return None
             mode = stat.mode if stat else None
             self.pictures[path] = _Picture(
-                data, data, mode, mode, is_link=bool(stat and stat.is_link)
+                data, data, _digest(data), mode, mode, is_link=bool(stat and stat.is_link)
             )
         if path in self.order:
             self.order.remove(path)
@@ -144,10 +148,9 @@ class _WayBack:
         return self.pictures[path]
 
     def _file(self, receipt: Receipt, entry: Entry, picture: _Picture) -> None:
-        current = ABSENT if picture.data is None else digest_of(picture.data)
-        if current == entry.after:
+        if picture.digest == entry.after:
             self._restore(receipt, entry, picture)
-        elif current == entry.before:
+        elif picture.digest == entry.before:
             pass  # somebody put it back already
         elif entry.kind == "remove":
             self._leave(entry.path, "somebody made it again after openmem had removed it")
@@ -168,6 +171,10 @@ class _WayBack:
                 picture.is_blocked = True
                 return
             picture.data = picture.mode = None
+            picture.digest = ABSENT
+            return
+        if not entry.backup and _is_followed(receipt, entry):
+            picture.digest = entry.before  # the earlier write of this run holds the copy
             return
         data = self._backup(receipt, entry)
         if data is None and entry.edits:
@@ -179,7 +186,7 @@ class _WayBack:
             return
         if picture.mode is None or picture.mode == entry.mode_after:
             picture.mode = entry.mode_before  # else the person set another one, which stays
-        picture.data = data
+        picture.data, picture.digest = data, entry.before
 
     def _take_out(self, receipt: Receipt, entry: Entry, picture: _Picture) -> None:
         assert picture.data is not None
@@ -193,13 +200,11 @@ class _WayBack:
         self.left += left
         if is_blank and entry.before == ABSENT and not left and not picture.is_link:
             picture.data = picture.mode = None  # we made the file, and only we wrote in it
+            picture.digest = ABSENT
             return
-        picture.data = data
+        picture.data, picture.digest = data, digest_of(data)
 
     def _backup(self, receipt: Receipt, entry: Entry) -> bytes | None:
-        if not entry.backup:
-            # A later step of one run on one file: the picture before it is not on disk.
-            return None
         path = f"{backup_folder(self.paths, receipt.number)}/{entry.backup}"
         try:
             data = self.system.read(path)
@@ -217,7 +222,7 @@ class _WayBack:
 
     def _file_action(self, path: str) -> Action | None:
         picture = self.pictures[path]
-        before = ABSENT if picture.found is None else digest_of(picture.found)
+        before = _digest(picture.found)
         if picture.data is None:
             if picture.found is None:
                 return None
@@ -242,6 +247,16 @@ class _WayBack:
             gone.add(folder)
             found.append(RemoveDir(path=folder, why="openmem made it"))
         return found
+
+
+def _digest(data: bytes | None) -> str:
+    return ABSENT if data is None else digest_of(data)
+
+
+def _is_followed(receipt: Receipt, entry: Entry) -> bool:
+    """Return whether an earlier step of the run left the version that this one replaced."""
+    earlier = receipt.entries[: receipt.entries.index(entry)]
+    return any(other.path == entry.path and other.after == entry.before for other in earlier)
 
 
 _BACK = "as it was before"

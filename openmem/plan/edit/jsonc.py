@@ -8,19 +8,20 @@ behind the value it ends, before a comment on that line, so two pieces of text c
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable
 from typing import Self
 
 from openmem.base.errors import NotFound, OpenmemError, Refused
 from openmem.plan.action import Json, Key, Keys, same
+from openmem.plan.edit.jsonpieces import (
+    Piece,
+    first_piece,
+    piece_before,
+    pieces_after,
+    removal,
+    spliced,
+)
 from openmem.plan.edit.jsonscan import COMMENT, EOL, Box, Member, Scan, decoded
-from openmem.plan.edit.jsonstyle import Style, line_indent, own_line_indent, style_of
-
-_SAME_LINE = re.compile(r"(?:[ \t]*/\*.*?\*/)*(?:[ \t]*//[^\n\r]*)?", re.S)
-_BLOCKS = re.compile(r"(?:[ \t]*/\*[^\n\r]*?\*/)*")
-_REST_IS_FREE = re.compile(r"(?:[ \t]*/\*[^\n\r]*?\*/)*[ \t]*(?://[^\n\r]*)?(?=[\r\n]|\Z)")
-_Piece = tuple[int, int, str]  # from, to, the text that takes its place
+from openmem.plan.edit.jsonstyle import line_indent, own_line_indent, style_of
 
 
 class JsonText:
@@ -122,9 +123,9 @@ class JsonText:
             return self
         box, member = self._walk(keys)[-1]
         assert member is not None
-        pieces = _removal(self._scan.text, box, box.members.index(member))
+        pieces = removal(self._scan.text, box, box.members.index(member))
         if len(box.members) == 1:
-            inner = _spliced(self._scan.text, pieces, box.opening + 1, box.closing)
+            inner = spliced(self._scan.text, pieces, box.opening + 1, box.closing)
             if not inner.strip(" \t\r\n"):
                 pieces = [(box.opening + 1, box.closing, blank)]
         return self._with(pieces, _removed(self._scan.root, keys))
@@ -203,18 +204,18 @@ class JsonText:
             return name + (raw or (style.inline(value) if inline else style.block(value, indent)))
 
         if not box.members:
-            pieces = _first(self._scan, box, style, inline, rendered)
+            pieces = first_piece(self._scan, box, style, inline, rendered)
         elif 0 <= index < len(box.members):
-            pieces = _before(self._scan.text, box.members[index], style, inline, rendered)
+            pieces = piece_before(self._scan.text, box.members[index], style, inline, rendered)
         else:
             index = len(box.members)
-            pieces = _after(self._scan.text, box.members[-1], style, inline, rendered)
+            pieces = pieces_after(self._scan.text, box.members[-1], style, inline, rendered)
         place = (*keys[:-1], max(index, 0)) if not box.is_table else keys
         return self._with(pieces, _updated(self._scan.root, place, value, insert=True))
 
-    def _with(self, pieces: list[_Piece], intended: Json) -> Self:
+    def _with(self, pieces: list[Piece], intended: Json) -> Self:
         """Return the edited file, parsed again and compared with what was meant."""
-        text = _spliced(self._scan.text, pieces, 0, len(self._scan.text))
+        text = spliced(self._scan.text, pieces, 0, len(self._scan.text))
         new = self.parse(self._bom + text.encode("utf-8"), self.path, strict=self.strict)
         if new._scan.root != intended:
             raise OpenmemError(
@@ -277,94 +278,5 @@ def _removed(root: Json, keys: Keys) -> Json:
     return {name: value for name, value in root.items() if name != key}
 
 
-def _spliced(text: str, pieces: list[_Piece], start: int, end: int) -> str:
-    parts: list[str] = []
-    for first, last, new in sorted(pieces):
-        parts += [text[start:first], new]
-        start = last
-    return "".join([*parts, text[start:end]])
-
-
 def _is_one_line_full(text: str) -> bool:
     return not EOL.search(text) and bool(text[1:-1].strip())
-
-
-def _first(
-    scan: Scan, box: Box, style: Style, inline: bool, rendered: Callable[[str], str]
-) -> list[_Piece]:
-    """Put the first member between empty brackets, behind the comments that stand there."""
-    text, start, end = scan.text, box.opening + 1, box.closing
-    outer = line_indent(text, box.opening)
-    indent = outer + style.unit
-    comments = list(COMMENT.finditer(text, start, end))
-    if not comments:
-        if inline:
-            return [(start, end, rendered(""))]
-        return [(start, end, f"{style.eol}{indent}{rendered(indent)}{style.eol}{outer}")]
-    last = comments[-1]
-    if last[0].startswith("//") or EOL.search(text, start, end):
-        found = own_line_indent(text, last.start())
-        indent = indent if found is None else found
-        return [(last.end(), last.end(), f"{style.eol}{indent}{rendered(indent)}")]
-    return [(last.end(), last.end(), " " + rendered(indent))]
-
-
-def _before(
-    text: str, member: Member, style: Style, inline: bool, rendered: Callable[[str], str]
-) -> list[_Piece]:
-    indent = own_line_indent(text, member.start)
-    if inline or indent is None:
-        return [(member.start, member.start, rendered("") + style.comma)]
-    return [(member.start, member.start, f"{rendered(indent)},{style.eol}{indent}")]
-
-
-def _after(
-    text: str, last: Member, style: Style, inline: bool, rendered: Callable[[str], str]
-) -> list[_Piece]:
-    """Put a member behind the last one, behind the comments on its line."""
-    has_comma = last.comma >= 0
-    anchor = last.comma + 1 if has_comma else last.end
-    indent = own_line_indent(text, last.start)
-    if inline or indent is None:
-        found = _BLOCKS.match(text, anchor)
-        anchor = found.end() if found else anchor
-        if has_comma:
-            return [(anchor, anchor, style.comma[1:] + rendered("") + ",")]
-        return [(anchor, anchor, style.comma + rendered(""))]
-    found = _SAME_LINE.match(text, anchor)
-    anchor = found.end() if found else anchor
-    new = f"{style.eol}{indent}{rendered(indent)}"
-    if has_comma:
-        return [(anchor, anchor, new + ",")]
-    if anchor == last.end:
-        return [(anchor, anchor, "," + new)]
-    return [(last.end, last.end, ","), (anchor, anchor, new)]
-
-
-def _removal(text: str, box: Box, number: int) -> list[_Piece]:
-    """Return the cuts that take out a member: itself, its line break, one comma."""
-    member = box.members[number]
-    previous = box.members[number - 1] if number else None
-    following = box.members[number + 1] if number + 1 < len(box.members) else None
-    base = previous.comma + 1 if previous else box.opening + 1
-    comments = list(COMMENT.finditer(text, base, member.start))
-    base = comments[-1].end() if comments else base
-    behind_line_comment = bool(comments) and comments[-1][0].startswith("//")
-    breaks = list(EOL.finditer(text, base, member.start))
-    tail = member.comma + 1 if member.comma >= 0 else member.end
-    rest_is_free = _REST_IS_FREE.match(text, tail) is not None
-    start, stop = base, tail
-    if breaks and (rest_is_free or not (following or behind_line_comment)):
-        start = breaks[-1].start()
-    elif breaks or (previous is None and following and not comments):
-        start = member.start
-        while stop < len(text) and text[stop] in " \t":
-            stop += 1
-    pieces: list[_Piece] = [(start, member.end, "")]
-    if member.comma >= 0:
-        pieces.append((member.comma, stop, ""))
-    elif stop > member.end:
-        pieces.append((member.end, stop, ""))
-    if following is None and member.comma < 0 and previous is not None:
-        pieces.append((previous.comma, previous.comma + 1, ""))
-    return pieces

@@ -82,10 +82,6 @@ class System(Protocol):
         """Remove an empty folder; False when it is not empty or not there."""
         ...
 
-    def set_mode(self, path: str, mode: int) -> None:
-        """Give a file these permission bits."""
-        ...
-
     def run(self, argv: Sequence[str], *, timeout_seconds: float = 120.0) -> Ran:
         """Run a program that changes something. Missing when there is no such program."""
         ...

@@ -124,11 +124,6 @@ class DryRunSystem:
         self._over[found.real_path] = _GONE
         return True
 
-    def set_mode(self, path: str, mode: int) -> None:
-        data = self.read(path)
-        assert data is not None
-        self._over[self._real(path)] = Node(data=data, mode=mode)
-
     def run(self, argv: Sequence[str], *, timeout_seconds: float = 120.0) -> Ran:
         self.ran.append(tuple(argv))
         return Ran(code=0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import posixpath
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from openmem.base.errors import Failed, Missing
 from openmem.base.io import ABSENT, digest_of
@@ -155,10 +155,6 @@ class MemorySystem:
             return False
         del self.nodes[real]
         return True
-
-    def set_mode(self, path: str, mode: int) -> None:
-        real = self._real(path)
-        self.nodes[real] = replace(self.nodes[real], mode=mode)
 
     def run(self, argv: Sequence[str], *, timeout_seconds: float = 120.0) -> Ran:
         self.ran.append(tuple(argv))

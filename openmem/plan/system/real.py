@@ -161,9 +161,6 @@ class RealSystem:
             return False  # not empty, not there, or not ours to remove: it stays
         return True
 
-    def set_mode(self, path: str, mode: int) -> None:
-        os.chmod(path, mode)
-
     def run(self, argv: Sequence[str], *, timeout_seconds: float = 120.0) -> Ran:
         try:
             done = subprocess.run(
