@@ -11,8 +11,9 @@ import pytest
 
 from openmem.base.errors import Failed, NotFound, OpenmemError, Refused, StoreUnavailable
 from openmem.context.sandbox import query_job
-from openmem.context.sandbox.process import file_uri, run_child
-from openmem.context.sandbox.sql import SCHEMA_HELP, run_sql
+from openmem.context.sandbox.process import run_child, source_uri
+from openmem.context.sandbox.schema_help import SCHEMA_HELP
+from openmem.context.sandbox.sql import run_sql
 from tests.fakes.session_v3 import OldRow, write_old_session
 
 ROWS = [
@@ -29,11 +30,11 @@ def session(tmp_path: Path) -> str:
 
 
 def digests(folder: Path) -> dict[str, str]:
-    """The databases and whatever else lies there, but for the index of the WAL."""
+    """Return what lies in a folder; reading must leave no file beside a database either."""
     return {
         str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
         for path in sorted(folder.rglob("*"))
-        if path.is_file() and not path.name.endswith(("-shm", "-wal"))
+        if path.is_file()
     }
 
 
@@ -134,7 +135,7 @@ def test_no_way_out_of_the_sandbox_works(session: str, tmp_path: Path, name: str
 def test_the_authorizer_alone_stops_it_too(session: str, tmp_path: Path, name: str) -> None:
     """Facts, libraries 4.4: four layers, each with a hole."""
     sql = ESCAPES[name].format(other=tmp_path / "other.db")
-    answer = run_child({"kind": "sql", "uri": file_uri(session), "sql": sql, "deadline": 2}, 2)
+    answer = run_child({"kind": "sql", "uri": source_uri(session), "sql": sql, "deadline": 2}, 2)
     assert answer.messages[-1]["error"] == "denied"
     assert list(tmp_path.glob("other*")) == []
 
@@ -143,7 +144,7 @@ def test_a_write_without_text_check_or_authorizer_meets_a_connection_that_only_r
     session: str,
 ) -> None:
     """The same: the third layer."""
-    connection = sqlite3.connect(file_uri(session), uri=True)
+    connection = sqlite3.connect(source_uri(session), uri=True)
     with pytest.raises(sqlite3.OperationalError, match="readonly"):
         connection.execute("DELETE FROM messages")
     connection.close()

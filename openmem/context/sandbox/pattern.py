@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from openmem.base.errors import Failed, Usage
-from openmem.context.sandbox.process import file_uri, run_child
+from openmem.context.sandbox.process import run_child, source_uri
 
 DEADLINE_SECONDS = 1.2
 KILL_SECONDS = 1.5
@@ -85,7 +85,7 @@ def find_lines(
     job: dict[str, object] = {
         "kind": "lines",
         "pattern": pattern,
-        "sources": [[file_uri(source.path), source.session_id] for source in sources],
+        "sources": [[source_uri(source.path), source.session_id] for source in sources],
         "roles": list(filters.roles),
         "in_context": filters.in_context,
         "include_echo": filters.include_echo,

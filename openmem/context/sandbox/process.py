@@ -10,11 +10,11 @@ import json
 import os
 import subprocess
 import sys
-import urllib.parse
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from openmem.base.errors import Failed
+from openmem.context.store.readonly import file_uri, is_in_use
 
 _ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(__file__))))
 # Appended, not put first: the folder may be site-packages, which must not shadow the standard
@@ -78,9 +78,10 @@ def end_children() -> None:
         child.kill()
 
 
-def file_uri(path: str) -> str:
-    """Return the read-only SQLite URI of a database file; any byte may be in its path."""
-    return "file:" + urllib.parse.quote(os.fsencode(os.path.abspath(path))) + "?mode=ro"
+def source_uri(path: str) -> str:
+    """Return the SQLite URI by which a child reads a file and leaves nothing beside it."""
+    # Without `mode=ro` an absent file would be made by looking for it.
+    return f"{file_uri(path, immutable=not is_in_use(path))}&mode=ro"
 
 
 def _decoded(output: bytes) -> list[dict[str, object]]:

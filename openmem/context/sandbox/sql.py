@@ -1,6 +1,6 @@
 """One SELECT on a session's database, by way of the sandbox.
 
-`SCHEMA_HELP` is what an agent is told; it is the contract of what can be asked.
+What can be asked is told in `schema_help`.
 """
 
 from __future__ import annotations
@@ -9,22 +9,12 @@ import os
 from dataclasses import dataclass
 
 from openmem.base.errors import Failed, NotFound, Refused, StoreUnavailable
-from openmem.context.sandbox.process import file_uri, run_child
+from openmem.context.sandbox.process import run_child, source_uri
 from openmem.context.sandbox.statement import check_statement
 from openmem.context.sandbox.table import Cell, line_text
 
 DEADLINE_SECONDS = 2.0
 
-SCHEMA_HELP = (
-    "One read-only SELECT on one session's SQLite database. "
-    "messages(seq, role user|assistant|tool, kind text|tool_use|tool_result|thinking, name (tool), "
-    "text, in_context 1|0 (0 = removed), echo, created_at); "
-    "lines(message_seq, line_no, role, text, echo): one row per line, use it to count lines; "
-    "events(at, kind, input_tokens, …). "
-    "To count right, leave out assistant answers and results of these tools (echo = 1), which "
-    "repeat lines: WHERE role IN ('user','tool') AND NOT echo. REGEXP works. "
-    "Gives tab-separated rows: at most 200, cells of 2000 characters, 2 s."
-)
 # A child that was short of memory may not even get to say so.
 _DIED: dict[str, object] = {"error": "memory", "message": "the statement ended its process"}
 
@@ -59,7 +49,7 @@ def run_sql(path: str, sql: str, *, deadline_seconds: float = DEADLINE_SECONDS) 
     statement = check_statement(sql)
     if not os.path.isfile(path):
         raise NotFound(f"there is no session database at {path}.")
-    job = {"kind": "sql", "uri": file_uri(path), "sql": statement, "deadline": deadline_seconds}
+    job = {"kind": "sql", "uri": source_uri(path), "sql": statement, "deadline": deadline_seconds}
     answer = run_child(job, deadline_seconds)
     if answer.was_killed:
         raise _too_long(deadline_seconds)
