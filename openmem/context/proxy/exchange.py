@@ -1,0 +1,267 @@
+"""One request and its response through the proxy.
+
+Idea: the request goes up as it came, the response comes down as it comes; copies go to the
+recorder beside that.
+Invariant: a piece of the response is passed on at once. Only the last byte may wait, until the
+rows are committed or the time is over; then it goes and the fault is counted.
+Trap: a client that leaves is seen only by asking for its next message, so one task waits for that
+the whole time and cancels the exchange.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
+from dataclasses import dataclass
+from typing import Any
+
+import aiohttp
+
+from openmem.context.proxy import headers as heads
+from openmem.context.proxy.client import Body, Client, Unreachable
+from openmem.context.proxy.ending import EndFinder
+from openmem.context.proxy.recording.identity import IDENTITY_HEADERS
+from openmem.context.proxy.recording.job import Job
+from openmem.context.proxy.recording.link import RecorderLink
+from openmem.context.proxy.refusal import Refusal
+from openmem.context.proxy.upstream import Upstream
+
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+
+
+_SMALL_BYTES = 1024 * 1024
+
+
+class ClientLeft(Exception):
+    """The client closed its connection before it had sent its request whole."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Route:
+    """Where a request goes. `agent`: "" on the bare path; `path`: as sent, without our prefix."""
+
+    agent: str
+    upstream: Upstream
+    path: bytes
+
+
+class Exchange:
+    """Runs one exchange. `link`: None when it is not to be recorded."""
+
+    def __init__(
+        self,
+        scope: Scope,
+        receive: Receive,
+        send: Send,
+        *,
+        route: Route,
+        client: Client,
+        link: RecorderLink | None,
+        body_limit_bytes: int,
+        commit_wait_seconds: float,
+        passed: Callable[[str], None],
+        fault: Callable[[str], None],
+    ) -> None:
+        self._scope = scope
+        self._receive = receive
+        self._send = send
+        self._route = route
+        self._client = client
+        self._link = link
+        self._body_limit = body_limit_bytes
+        self._commit_wait = commit_wait_seconds
+        self._passed = passed
+        self._fault = fault
+        self._job: Job | None = None
+        self._is_client_gone = False
+        self._task: asyncio.Task[None] | None = None
+        self._watcher: asyncio.Task[None] | None = None
+
+    async def run(self) -> None:
+        """Run the exchange to its end, or to the client's or the upstream's."""
+        self._task = asyncio.current_task()
+        try:
+            await self._forward()
+        except ClientLeft:
+            self._end("client-left")
+        except asyncio.CancelledError:
+            if not self._is_client_gone:
+                self._end("proxy-ended")
+                raise
+            if self._task is not None:
+                self._task.uncancel()  # the cancelling was our own
+            self._end("client-left")
+        finally:
+            if self._watcher is not None:
+                self._watcher.cancel()
+
+    def _end(self, reason: str) -> None:
+        if self._job is not None:
+            self._job.end(reason)
+
+    # --- the request
+
+    async def _body(self) -> Body:
+        """Return the body: nothing, its pieces when they are wanted whole, else a stream of them.
+
+        A small body is taken whole in any case: it can be sent again, and costs less.
+        """
+        pairs: heads.Pairs = self._scope["headers"]
+        length = heads.first(pairs, b"content-length")
+        is_sized = length.isdecimal() and not heads.joined(pairs, b"transfer-encoding")
+        if length in ("", "0") and not heads.joined(pairs, b"transfer-encoding"):
+            async for _ in self._pieces():
+                pass
+            return None
+        if self._link is None and not (is_sized and int(length) <= _SMALL_BYTES):
+            return self._stream([])
+        chunks: list[bytes] = []
+        size = 0
+        async for chunk in self._pieces():
+            chunks.append(chunk)
+            size += len(chunk)
+            if size > self._body_limit:
+                self._passed("too-large")
+                self._link = None
+                return self._stream(chunks)
+        if self._link is not None:
+            self._open_job(self._link, chunks, size)
+        return chunks
+
+    async def _pieces(self) -> AsyncIterator[bytes]:
+        while True:
+            message = await self._receive()
+            if message["type"] == "http.disconnect":
+                self._is_client_gone = True
+                raise ClientLeft
+            piece = message.get("body", b"")
+            if piece:
+                yield piece
+            if not message.get("more_body", False):
+                self._watcher = asyncio.get_running_loop().create_task(self._watch())
+                return
+
+    async def _stream(self, begun: list[bytes]) -> AsyncIterator[bytes]:
+        for chunk in begun:
+            yield chunk
+        begun.clear()
+        async for chunk in self._pieces():
+            yield chunk
+
+    def _open_job(self, link: RecorderLink, chunks: list[bytes], size: int) -> None:
+        told = {
+            name.decode("latin-1"): value.decode("latin-1")
+            for name, value in reversed(self._scope["headers"])
+            if name.decode("latin-1") in IDENTITY_HEADERS
+        }
+        told["content-encoding"] = heads.joined(self._scope["headers"], b"content-encoding")
+        job = link.open({"route": self._route.agent, "headers": told}, size)
+        if isinstance(job, str):
+            self._fault(job)
+            return
+        self._job = job
+        job.body(chunks)
+
+    async def _watch(self) -> None:
+        """Cancel the exchange when the client leaves; begins once its request is whole."""
+        message = await self._receive()
+        if message["type"] == "http.disconnect" and self._task is not None:
+            self._is_client_gone = True
+            self._task.cancel()
+
+    # --- the response
+
+    async def _forward(self) -> None:
+        try:
+            response = await self._client.send(
+                self._scope["method"],
+                self._route.upstream,
+                self._route.path,
+                self._scope["query_string"],
+                heads.for_upstream(self._scope["headers"]),
+                await self._body(),  # kept nowhere else, so that a long stream does not hold it
+            )
+        except Unreachable as error:
+            self._end("no-response")
+            if not self._is_client_gone:
+                await refuse(self._send, error.refusal, self._route.path.decode("latin-1"))
+            return
+        try:
+            await self._pass_on(response)
+        finally:
+            response.close()  # a response that was read whole has given its connection back before
+
+    async def _pass_on(self, response: aiohttp.ClientResponse) -> None:
+        raw = response.raw_headers
+        content_type = heads.joined(raw, b"content-type")
+        encoding = heads.joined(raw, b"content-encoding")
+        if self._job is not None:
+            self._job.head(status=response.status, content_type=content_type, encoding=encoding)
+        await self._send(
+            {
+                "type": "http.response.start",
+                "status": response.status,
+                "headers": heads.for_client(raw),
+            }
+        )
+        length = heads.joined(raw, b"content-length")
+        ending = EndFinder(
+            content_type=content_type,
+            encoding=encoding,
+            content_length=int(length) if length.isdecimal() else None,
+        )
+        send, content = self._send, response.content
+        try:
+            while piece := await content.readany():
+                job = self._job
+                if job is not None and job.is_open:
+                    job.data(piece)
+                    if ending.is_last(piece):
+                        if len(piece) > 1:
+                            await send(_more(piece[:-1]))
+                            piece = piece[-1:]
+                        await self._committed()
+                        job = None
+                await send(_more(piece))
+                if job is not None:
+                    job.hand_over()
+        except (aiohttp.ClientError, OSError):
+            # The upstream broke off. The client must see that, too: no proper end is sent, and
+            # the server closes the connection of a response that was left unfinished.
+            self._end("upstream-broke")
+            return
+        await self._committed()
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    async def _committed(self) -> None:
+        """Wait until the exchange's rows are committed, or for as long as a response may wait."""
+        job = self._job
+        if job is None:
+            return
+        job.end("complete")
+        if job.done.done():
+            return
+        done, _ = await asyncio.wait({job.done}, timeout=self._commit_wait)
+        if not done:
+            job.late()
+            self._fault("commit-late")
+            self._job = None
+
+
+def _more(piece: bytes) -> MutableMapping[str, Any]:
+    return {"type": "http.response.body", "body": piece, "more_body": True}
+
+
+async def refuse(send: Send, refusal: Refusal, path: str) -> None:
+    """Answer with an error of ours."""
+    body = refusal.body(path)
+    await send(
+        {
+            "type": "http.response.start",
+            "status": refusal.status,
+            "headers": refusal.headers(body),
+        }
+    )
+    await send({"type": "http.response.body", "body": body, "more_body": False})

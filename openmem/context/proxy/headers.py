@@ -1,0 +1,73 @@
+"""Which headers cross the proxy: all but those that belong to one connection.
+
+Order, duplicates and unknown names are kept. Source: RFC 9110 section 7.6.1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+Pairs = list[tuple[bytes, bytes]]
+
+_HOP_BY_HOP = frozenset(
+    {
+        b"connection",
+        b"keep-alive",
+        b"proxy-authenticate",
+        b"proxy-authorization",
+        b"proxy-connection",
+        b"te",
+        b"trailer",
+        b"transfer-encoding",
+        b"upgrade",
+    }
+)
+# Host is the upstream's own; Expect was answered by us, the body is at hand when we send.
+_REQUEST_ONLY = frozenset({b"host", b"expect"})
+
+
+def _named_by_connection(pairs: Iterable[tuple[bytes, bytes]]) -> frozenset[bytes]:
+    """Return the header names that `Connection` declares to be of this connection only."""
+    names: set[bytes] = set()
+    for name, value in pairs:
+        if name.lower() == b"connection":
+            names.update(token.strip().lower() for token in value.split(b","))
+    # A client may not use this to strip what the API needs; these two are framing, ours to set.
+    return frozenset(names - {b"close", b"keep-alive", b"content-length", b"host"})
+
+
+def _text(raw: bytes) -> str:
+    """Return header bytes as text that the client library writes as the same bytes.
+
+    It writes UTF-8; bytes that are not UTF-8 are read as Latin-1 and change, which no client does.
+    """
+    try:
+        return raw.decode("utf-8")
+    except UnicodeDecodeError:
+        return raw.decode("latin-1")
+
+
+def for_upstream(pairs: Pairs) -> list[tuple[str, str]]:
+    """Return a request's headers as they go upstream. `pairs`: names in lower case."""
+    dropped = _HOP_BY_HOP | _REQUEST_ONLY | _named_by_connection(pairs)
+    return [(_text(name), _text(value)) for name, value in pairs if name not in dropped]
+
+
+def for_client(pairs: Iterable[tuple[bytes, bytes]]) -> Pairs:
+    """Return a response's headers as they go to the client, in the API's spelling and order."""
+    kept = list(pairs)
+    dropped = _HOP_BY_HOP | _named_by_connection(kept)
+    return [(name, value) for name, value in kept if name.lower() not in dropped]
+
+
+def first(pairs: Iterable[tuple[bytes, bytes]], name: bytes) -> str:
+    """Return the first value of a header, "" without one. `pairs`: names in lower case."""
+    for key, value in pairs:
+        if key == name:
+            return value.decode("latin-1")
+    return ""
+
+
+def joined(pairs: Iterable[tuple[bytes, bytes]], name: bytes) -> str:
+    """Return all values of a list header as one, "" without one; `name` in lower case."""
+    return ", ".join(value.decode("latin-1").strip() for key, value in pairs if key.lower() == name)

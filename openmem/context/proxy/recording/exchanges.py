@@ -1,0 +1,303 @@
+"""One recorded exchange, from bytes to rows: decode, tell whose it is, ask the gate, store.
+
+Idea: `request` and `reply` are called by the recorder process, off every event loop; they use the
+store's recorder and know nothing of sockets.
+Invariant: nothing is written before the gate said yes; a denied session leaves no row, no event,
+no registration. A fault becomes an outcome and a `fail_open` event with place and kind.
+Trap: the gate needs the request's own text (the folder it states), so a copy is parsed before it
+is asked; that copy lives in memory only.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+import traceback
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from openmem.base.errors import OpenmemError, StoreUnavailable
+from openmem.base.paths import Paths
+from openmem.base.policy import decide
+from openmem.base.workspace import workspace_of
+from openmem.context.formats.messages import (
+    NotUnderstood,
+    RequestView,
+    blocks_of_response,
+    decode_message,
+    split_request,
+)
+from openmem.context.proxy.encodings import TooLarge, Undecodable, decode_body
+from openmem.context.proxy.recording import identity
+from openmem.context.proxy.recording.gate import Admission, Gate
+from openmem.context.proxy.recording.prefix import Kept, Known, Thread
+from openmem.context.proxy.recording.reply import Reply
+from openmem.context.proxy.recording.shape import Shape, prompt_of, shape_of
+from openmem.context.session import write_registration
+from openmem.context.store.model import Event, Incoming, Recorded, Recording, ThreadKind
+
+_LOOKED_AT_MESSAGES = 4
+_REMEMBERED_DIGESTS = 500_000
+_REMEMBERED_SESSIONS = 256
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class About:
+    """What the proxy tells of a request besides its body; `headers`: `IDENTITY_HEADERS` only."""
+
+    route: str
+    headers: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exchange:
+    """A stored request whose reply may follow."""
+
+    sid: str
+    recorded: Recorded
+    model: str
+    shape: Shape
+    thread: Thread | None
+    known: Known | None
+    kept: Kept
+
+
+class Recordings:
+    """Stores exchanges. Any thread may call; one session's calls come one after the other.
+
+    `open_recorder` gives the store's recorder, and is called when the first session is admitted,
+    so that a machine where everything is denied stays untouched.
+    """
+
+    def __init__(
+        self,
+        paths: Paths,
+        open_recorder: Callable[[], Recording],
+        *,
+        body_limit_bytes: int,
+        version: str,
+    ) -> None:
+        self._paths = paths
+        self._open_recorder = open_recorder
+        self._recorder: Recording | None = None
+        self._body_limit = body_limit_bytes
+        self._version = version
+        self._gate = Gate(paths)
+        self._threads: OrderedDict[tuple[str, str], Thread] = OrderedDict()
+        self._roots: OrderedDict[str, bytes] = OrderedDict()
+        self._lock = threading.Lock()
+
+    # --- a request
+
+    def request(self, about: About, chunks: Iterable[bytes]) -> Exchange | str:
+        """Store a request; return it for its reply, or the outcome when nothing was stored."""
+        try:
+            body = decode_body(chunks, about.headers.get("content-encoding", ""), self._body_limit)
+            view = split_request(body)
+            return self._request(about, view)
+        except TooLarge:
+            return "too-large"
+        except Undecodable:
+            return "undecodable"
+        except NotUnderstood as error:
+            self.fault(about, error, "not-understood")
+            return "not-understood"
+        except StoreUnavailable as error:
+            self.fault(about, error, "store-unavailable")
+            return "store-unavailable"
+        except (OpenmemError, OSError, ValueError, RuntimeError, MemoryError) as error:
+            self.fault(about, error, "fault")
+            return "fault"
+
+    def _request(self, about: About, view: RequestView) -> Exchange | str:
+        head = [decode_message(raw) for raw in view.messages[:_LOOKED_AT_MESSAGES]]
+        sid = identity.stated_session_id(about.headers, view.user_id, view.prompt_cache_key)
+        is_stated = bool(sid)
+        if not sid:
+            first_user = next((m for m in head if m.get("role") == "user"), None)
+            sid = identity.made_session_id(view.system, first_user)
+        kind = self._kind(about, view, sid, head)
+        if kind == "side" and not (is_stated and self._exists(sid)):
+            return "side"  # an errand never makes a session of its own
+        agent = identity.agent_of(about.route, about.headers)
+        admission = self._gate.admit(sid, agent, identity.stated_folder(view.system, head))
+        if not admission.may_store:
+            return "denied"
+        admission = self._registered(sid, admission)
+        agent_id = about.headers.get("x-claude-code-agent-id", "")
+        recorded = self.recorder.record_request(
+            sid,
+            Incoming(
+                agent=agent,
+                view=view,
+                kind=kind,
+                agent_id=agent_id,
+                registration=admission.registration,
+            ),
+        )
+        shape = shape_of(view)
+        thread, known, kept = None, None, Kept()
+        if kind != "side":
+            thread = self._thread(sid, agent_id or kind)
+            with self._lock:
+                known, kept = thread.compare(prompt_of(view, shape), time.monotonic())
+        return Exchange(
+            sid=sid,
+            recorded=recorded,
+            model=view.model,
+            shape=shape,
+            thread=thread,
+            known=known,
+            kept=kept,
+        )
+
+    def _kind(
+        self, about: About, view: RequestView, sid: str, head: list[dict[str, Any]]
+    ) -> ThreadKind:
+        """Return what a request is; remembers how a session's main conversation begins."""
+        if identity.is_sub_agent(about.headers, view.system):
+            return "sub-agent"
+        has_tools = view.tools.strip() not in (b"", b"[]", b"null")
+        if identity.is_side_request(
+            has_tools=has_tools,
+            max_tokens=view.max_tokens,
+            system=view.system,
+            messages=head,
+            headers=about.headers,
+        ):
+            return "side"
+        root = identity.message_digest(head[0]) if head else b""
+        with self._lock:
+            if has_tools:
+                self._roots[sid] = root
+                self._roots.move_to_end(sid)
+                while len(self._roots) > _REMEMBERED_SESSIONS:
+                    self._roots.popitem(last=False)
+            # An agent that works with tools asks without them only on errands of its own, unless
+            # the conversation is the one it has been having.
+            elif self._roots.get(sid, root) != root:
+                return "side"
+        return "main"
+
+    def _exists(self, sid: str) -> bool:
+        return os.path.exists(f"{self._paths.sessions_dir}/{sid}.v4.db")
+
+    def _registered(self, sid: str, admission: Admission) -> Admission:
+        """Write down the folder a session stated when no hook did, so that search knows it."""
+        registration = admission.registration
+        if registration is None or not admission.is_stated:
+            return admission
+        workspace = workspace_of(registration.cwd)
+        decision = decide(self._gate.policy(), workspace)
+        bank = workspace.bank if decision.recall or decision.retain else ""
+        registration = replace(registration, bank=bank)
+        write_registration(self._paths, registration)
+        return replace(admission, registration=registration)
+
+    @property
+    def recorder(self) -> Recording:
+        with self._lock:
+            if self._recorder is None:
+                self._recorder = self._open_recorder()
+            return self._recorder
+
+    def _thread(self, sid: str, name: str) -> Thread:
+        with self._lock:
+            thread = self._threads.setdefault((sid, name), Thread())
+            self._threads.move_to_end((sid, name))
+            held = sum(one.messages for one in self._threads.values())
+            while held > _REMEMBERED_DIGESTS and len(self._threads) > 1:
+                held -= self._threads.popitem(last=False)[1].messages
+            return thread
+
+    # --- its reply
+
+    def reply(self, exchange: Exchange, reply: Reply) -> str:
+        """Store what the model answered and what the call cost; return the outcome."""
+        try:
+            if not 200 <= reply.status < 300:
+                return "recorded"  # an error of the provider is no answer and no call that counts
+            if reply.blocks:
+                self.recorder.record_response(
+                    exchange.sid,
+                    exchange.recorded.thread,
+                    exchange.recorded.head,
+                    blocks_of_response(reply.blocks),
+                )
+            kept = exchange.kept
+            if exchange.thread is not None and exchange.known is not None:
+                with self._lock:
+                    kept = exchange.thread.settled(kept, reply.usage)
+                    exchange.thread.remember(exchange.known, reply.usage)
+            self.recorder.add_event(exchange.sid, self._usage_event(exchange, reply, kept))
+            return "recorded"
+        except (OpenmemError, OSError, ValueError, RuntimeError, MemoryError) as error:
+            self._add_fault(exchange.sid, error, type(error).__name__)
+            return "store-unavailable" if isinstance(error, StoreUnavailable) else "fault"
+
+    def _usage_event(self, exchange: Exchange, reply: Reply, kept: Kept) -> Event:
+        is_first = not kept.before_bytes
+        return Event(
+            kind="usage",
+            version=self._version,
+            error=reply.note or None,
+            model=exchange.model,
+            thread_root=exchange.recorded.thread or None,
+            trimmed=0,
+            input_tokens=reply.usage.input_tokens,
+            cache_read_tokens=reply.usage.cache_read_tokens,
+            cache_creation_tokens=reply.usage.cache_creation_tokens,
+            output_tokens=reply.usage.output_tokens,
+            breakpoints=len(exchange.shape.markers),
+            breakpoint_at=",".join(exchange.shape.markers),
+            prefix_kept=None if is_first else kept.kept_bytes,
+            prefix_bytes=None if is_first else kept.before_bytes,
+            bust=None if is_first else kept.bust,
+        )
+
+    # --- faults
+
+    def late(self, exchange: Exchange) -> None:
+        """Note that a response's last byte did not wait for this exchange's rows."""
+        self._add(exchange.sid, "proxy/exchange.py", "CommitTookTooLong")
+
+    def fault(self, about: About, error: Exception | None, why: str) -> None:
+        """Note a fault in the session a request states, if that session is stored at all."""
+        sid = identity.stated_session_id(about.headers, "", "")
+        if not sid or not self._exists(sid):
+            return
+        if not self._gate.admit(sid, about.route, "").may_store:
+            return
+        if error is None:
+            self._add(sid, "proxy/link.py", why)
+        else:
+            self._add_fault(sid, error, type(error).__name__)
+
+    def _add_fault(self, sid: str, error: Exception, kind: str) -> None:
+        self._add(sid, place_of(error), kind)
+
+    def _add(self, sid: str, location: str, error: str) -> None:
+        event = Event(kind="fail_open", version=self._version, location=location, error=error)
+        try:
+            self.recorder.add_event(sid, event)
+        except (OpenmemError, OSError):
+            pass  # the store itself is the fault; the proxy's counters have it
+
+    def close(self) -> None:
+        with self._lock:
+            recorder, self._recorder = self._recorder, None
+        if recorder is not None:
+            recorder.close()
+
+
+def place_of(error: BaseException) -> str:
+    """Return `<file>:<line>` of the innermost line of ours that an error passed through."""
+    frames = traceback.extract_tb(error.__traceback__)
+    marker = f"{os.sep}openmem{os.sep}"
+    for entry in reversed(frames):
+        if marker in entry.filename:
+            return f"{entry.filename.rsplit(marker, 1)[1]}:{entry.lineno}"
+    return "unknown"

@@ -1,0 +1,169 @@
+"""One request's copy on its way to the recorder process.
+
+Idea: pieces are put in as they pass by and go out from a task of their own, so that nothing that
+streams waits for the recorder.
+Invariant: what a job holds is reserved in the link's account and given back exactly once.
+Trap: a copy is handed over once the response's first bytes are out (or after 50 ms), not at once:
+on a small machine the copying competes with the request itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import deque
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from openmem.context.proxy.recording import frames
+
+_HANDOVER_DELAY_SECONDS = 0.05
+_BATCH_BYTES = 32 * 1024
+_BATCH_SECONDS = 0.25
+
+RECORDED = "recorded"
+DENIED = "denied"
+SIDE = "side"
+# Outcomes that are no fault of ours and no loss: the request goes on, and that is that.
+EXPECTED = frozenset({RECORDED, DENIED, SIDE})
+
+
+class Channel(Protocol):
+    """The link as a job sees it."""
+
+    def reserve(self, size: int) -> bool: ...
+    def release(self, size: int) -> None: ...
+    def give_up(self, job: Job, why: str) -> None: ...
+    def send(self, kind: int, job: int, about: Mapping[str, Any] | None = None) -> None: ...
+    async def transmit(self, data: bytes) -> None: ...
+
+
+class Job:
+    """One request's copy on its way to the recorder.
+
+    `done` resolves to the outcome once all rows of the exchange are committed, or it is known
+    that there will be none; it never raises.
+    """
+
+    def __init__(self, link: Channel, number: int, about: Mapping[str, Any]) -> None:
+        loop = asyncio.get_running_loop()
+        self.done: asyncio.Future[str] = loop.create_future()
+        self._link = link
+        self.number = number
+        self._about = about
+        self._items: deque[tuple[int, bytes]] = deque()
+        self._held = 0
+        self._body_bytes = 0
+        self._batch: list[bytes] = []
+        self._batch_bytes = 0
+        self._batch_timer: asyncio.TimerHandle | None = None
+        self._is_open = True
+        self._wake = asyncio.Event()
+        self._pump: asyncio.Task[None] | None = None
+        self._timer = loop.call_later(_HANDOVER_DELAY_SECONDS, self.hand_over)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether more of this exchange is wanted."""
+        return self._is_open
+
+    def body(self, chunks: list[bytes]) -> None:
+        """Take the request's body, whole."""
+        for chunk in chunks:
+            self._put(frames.BODY, chunk)
+        self._body_bytes = self._held
+        self._put(frames.SENT, b"")
+
+    def body_is_stored(self) -> None:
+        """Let go of the body's share of the queue: the recorder is done with it."""
+        self._link.release(self._body_bytes)
+        self._held -= self._body_bytes
+        self._body_bytes = 0
+
+    def hand_over(self) -> None:
+        """Begin to copy; called when the response's first bytes are out, or by the clock."""
+        self._timer.cancel()
+        if self._pump is None and self._is_open:
+            self._pump = asyncio.get_running_loop().create_task(self._run())
+            self._pump.add_done_callback(self._pump_ended)
+
+    def head(self, *, status: int, content_type: str, encoding: str) -> None:
+        about = {"status": status, "content_type": content_type, "encoding": encoding}
+        self._put(frames.HEAD_SEEN, json.dumps(about).encode("ascii"))
+
+    def data(self, piece: bytes) -> None:
+        """Take the next bytes of the response; small ones are gathered before they are sent."""
+        if not self._is_open:
+            return
+        self._batch.append(piece)
+        self._batch_bytes += len(piece)
+        if self._batch_bytes >= _BATCH_BYTES:
+            self._flush()
+        elif self._batch_timer is None:
+            loop = asyncio.get_running_loop()
+            self._batch_timer = loop.call_later(_BATCH_SECONDS, self._flush)
+
+    def _flush(self) -> None:
+        if self._batch_timer is not None:
+            self._batch_timer.cancel()
+            self._batch_timer = None
+        if self._batch:
+            piece = b"".join(self._batch)
+            self._batch, self._batch_bytes = [], 0
+            self._put(frames.DATA, piece)
+
+    def end(self, reason: str) -> None:
+        """Say how the response ended: "complete", or why it did not."""
+        if self._is_open:
+            self._flush()
+            self._put(frames.END, json.dumps({"reason": reason}).encode("ascii"))
+            self.hand_over()
+            self._is_open = False
+
+    def late(self) -> None:
+        """Note that the response's last byte went out before the rows were committed."""
+        self._link.send(frames.LATE, self.number)
+
+    def resolve(self, outcome: str) -> None:
+        """Settle the job and let go of its copies."""
+        self._is_open = False
+        self._timer.cancel()
+        if self._batch_timer is not None:
+            self._batch_timer.cancel()
+        self._items.clear()
+        self._batch.clear()
+        self._link.release(self._held)
+        self._held = 0
+        self._wake.set()
+        if not self.done.done():
+            self.done.set_result(outcome)
+
+    def _put(self, kind: int, payload: bytes) -> None:
+        if not self._is_open:
+            return
+        if not self._link.reserve(len(payload)):
+            self._link.give_up(self, "recorder-behind")
+            return
+        self._held += len(payload)
+        self._items.append((kind, payload))
+        self._wake.set()
+
+    async def _run(self) -> None:
+        about = json.dumps(self._about).encode("ascii")
+        await self._link.transmit(frames.frame(frames.OPEN, self.number, about))
+        while not self.done.done():
+            if not self._items:
+                self._wake.clear()
+                await self._wake.wait()
+                continue
+            kind, payload = self._items.popleft()
+            await self._link.transmit(frames.frame(kind, self.number, payload))
+            if kind == frames.END:
+                return
+            if kind == frames.BODY:
+                await asyncio.sleep(0)  # a large body must not keep the loop from its streams
+
+    def _pump_ended(self, task: asyncio.Task[None]) -> None:
+        if not task.cancelled() and task.exception() is not None:
+            # The recorder's socket broke; its reader resolves all jobs. This one at the latest now.
+            self.resolve("recorder-lost")
