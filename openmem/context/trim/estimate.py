@@ -63,3 +63,17 @@ def image_tokens(width: int, height: int) -> int:
         return 1600
     scale = min(1.0, 1568 / max(width, height))
     return min(1600, max(1, round(width * scale * height * scale / 750)))
+
+
+def tiled_image_tokens(width: int, height: int) -> int:
+    """Return what an image costs by tiles of 512: fitted into 2048, shorter side at most 768.
+
+    0 by 0 counts as the largest. Source: OpenAI's vision page.
+    """
+    if width <= 0 or height <= 0:
+        width = height = 2048
+    scale = min(1.0, 2048 / max(width, height))
+    width, height = int(width * scale), int(height * scale)
+    scale = min(1.0, 768 / max(1, min(width, height)))
+    across, down = -(-int(width * scale) // 512), -(-int(height * scale) // 512)
+    return 85 + 170 * max(1, across) * max(1, down)

@@ -79,6 +79,44 @@ def join_list(elements: Iterable[bytes]) -> bytes:
     return b"[" + b",".join(elements) + b"]"
 
 
-def text_block(text: str) -> bytes:
-    """Return a text block of the Messages format."""
-    return b'{"type":"text","text":' + json.dumps(text, ensure_ascii=False).encode() + b"}"
+def text_block(text: str, kind: str = "text") -> bytes:
+    """Return a content block of plain text."""
+    return b'{"type":"' + kind.encode() + b'","text":' + _string(text) + b"}"
+
+
+def prefixed_string(text: str, raw: bytes) -> bytes:
+    """Return a raw JSON string with `text` before it; its own bytes stay."""
+    return _string(text)[:-1] + raw[1:]
+
+
+def _string(text: str) -> bytes:
+    return json.dumps(text, ensure_ascii=False).encode("utf-8")
+
+
+def member(parts: Parts, key: str) -> bytes | None:
+    """Return an object's raw value by key, None when it has none."""
+    wanted = _key(key)
+    return next((value for name, value in parts if name == wanted), None)
+
+
+def with_member(parts: Parts, key: str, value: bytes) -> bytes:
+    """Return the object with one value replaced."""
+    wanted = _key(key)
+    return join_object((name, value if name == wanted else old) for name, old in parts)
+
+
+def text_of(parts: Parts, key: str) -> str:
+    """Return a text member, "" when absent or of another kind."""
+    raw = member(parts, key)
+    value = value_of(raw) if raw is not None else None
+    return value if isinstance(value, str) else ""
+
+
+def number_of(parts: Parts, *keys: str) -> int:
+    """Return the first of several whole-number members, 0 when there is none."""
+    for key in keys:
+        raw = member(parts, key)
+        value = value_of(raw) if raw is not None else None
+        if isinstance(value, int) and not isinstance(value, bool):
+            return value
+    return 0

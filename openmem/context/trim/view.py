@@ -13,11 +13,10 @@ Compress = Callable[[str], str | None]
 def kept_order(cut: Cut, items: Sequence[Item]) -> list[int]:
     """Return the numbers of the items that a view shows, in its order.
 
-    First turn and what stands with it, the reply before the cut, what must be said again, the cut
-    turn and what stands with it, then everything behind the gap. Pinned items keep their place
-    before whatever follows them.
+    What stands before the first turn, the first turn and what stands with it, the reply before the
+    cut, what must be said again, the cut turn and what stands with it, then everything behind the
+    gap. Pinned items keep their place among these.
     """
-    pinned = [n for n in range(min(cut.gap_end, len(items))) if items[n].kind == "pinned"]
     head = list(range(cut.first, cut.first + 1 + cut.lead))
     if cut.turn != cut.first:
         if cut.reply >= 0:
@@ -26,14 +25,14 @@ def kept_order(cut: Cut, items: Sequence[Item]) -> list[int]:
         head.extend(range(cut.turn, cut.gap_start))
     else:
         head.extend(cut.survivors)
-    before = [n for n in pinned if n < cut.first]
-    between = [n for n in pinned if n > cut.first and n not in head]
+    behind = range(cut.first + 1, min(cut.gap_end, len(items)))
+    between = [n for n in behind if items[n].kind == "pinned" and n not in head]
     if cut.turn != cut.first:
         at = head.index(cut.turn)
         head[at:at] = between
     else:
         head.extend(between)
-    return before + head + list(range(cut.gap_end, len(items)))
+    return list(range(cut.first)) + head + list(range(cut.gap_end, len(items)))
 
 
 def render_view(

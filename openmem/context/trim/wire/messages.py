@@ -17,12 +17,17 @@ from openmem.context.trim.estimate import image_tokens
 from openmem.context.trim.images import image_size
 from openmem.context.trim.items import Envelope, Item, Kind, NotTrimmable, Profile
 from openmem.context.trim.raw import (
+    Parts,
     join_list,
     join_object,
     list_parts,
+    member,
+    number_of,
     object_parts,
     text_block,
+    text_of,
     value_of,
+    with_member,
 )
 
 _ENCODE = msgspec.json.Encoder().encode
@@ -42,23 +47,22 @@ class MessagesFormat:
 
     def split(self, body: bytes) -> tuple[Envelope, list[bytes]]:
         parts = object_parts(body)
-        values = {key.strip(b'"').decode(errors="replace"): raw for key, raw in parts}
-        if "messages" not in values:
+        listed = member(parts, "messages")
+        if listed is None:
             raise NotTrimmable("there are no messages")
-        model = value_of(values.get("model", b'""'))
-        max_tokens = value_of(values.get("max_tokens", b"0"))
-        raws = list_parts(values["messages"])
+        model = text_of(parts, "model")
         envelope = Envelope(
             parts=parts,
             list_key=b'"messages"',
-            model=model if isinstance(model, str) else "",
-            max_tokens=max_tokens if isinstance(max_tokens, int) else 0,
-            profile=_profile(model, values.get("thinking")),
-            weight=len(body) - len(values["messages"]),
-            system_digest=_system_digest(values.get("system", b"null")),
-            tools=_tool_names(values.get("tools", b"[]")),
+            model=model,
+            max_tokens=number_of(parts, "max_tokens"),
+            profile=_profile(model, member(parts, "thinking")),
+            weight=len(body) - len(listed),
+            system_digest=_system_digest(member(parts, "system") or b"null"),
+            tools=_tool_names(member(parts, "tools") or b"[]"),
             cache_seconds=_HOUR_SECONDS if b'"ttl":"1h"' in body else _SHORT_SECONDS,
         )
+        raws = list_parts(listed)
         return envelope, raws
 
     def item(self, raw: bytes, *, is_last: bool) -> Item:
@@ -147,7 +151,7 @@ class MessagesFormat:
         return out + waiting
 
 
-def _profile(model: object, thinking: bytes | None) -> Profile:
+def _profile(model: str, thinking: bytes | None) -> Profile:
     kind = ""
     if thinking:
         value = value_of(thinking)
@@ -155,7 +159,7 @@ def _profile(model: object, thinking: bytes | None) -> Profile:
     if kind == "enabled":
         return "C"
     if kind == "adaptive":
-        return "B" if isinstance(model, str) and _UNCHECKED.match(model) else "A"
+        return "B" if _UNCHECKED.match(model) else "A"
     return "P"
 
 
@@ -267,15 +271,15 @@ def _weigh(raw: bytes, content: list[dict[str, Any]]) -> tuple[int, int]:
     return weight, tokens
 
 
-def _content(parts: Sequence[tuple[bytes, bytes]]) -> bytes:
-    for key, value in parts:
-        if key == b'"content"':
-            return value
-    raise NotTrimmable("a message has no content")
+def _content(parts: Parts) -> bytes:
+    found = member(parts, "content")
+    if found is None:
+        raise NotTrimmable("a message has no content")
+    return found
 
 
-def _with_content(parts: Sequence[tuple[bytes, bytes]], content: bytes) -> bytes:
-    return join_object((k, content if k == b'"content"' else v) for k, v in parts)
+def _with_content(parts: Parts, content: bytes) -> bytes:
+    return with_member(parts, "content", content)
 
 
 def _type(raw: bytes) -> str:
@@ -307,9 +311,5 @@ def _compressed_block(raw: bytes, compress: Callable[[str], str | None]) -> byte
             inner.append(piece)
         else:
             changed = True
-            inner.append(
-                join_object(
-                    (k, _ENCODE(short) if k == b'"text"' else v) for k, v in object_parts(piece)
-                )
-            )
+            inner.append(with_member(object_parts(piece), "text", _ENCODE(short)))
     return _with_content(parts, join_list(inner)) if changed else raw
