@@ -2,7 +2,8 @@
 
 Run as a process, `python -m openmem.bench.upstream`; it prints its port and ends when its standard
 input closes, so that it cannot outlive the bench. It is fast rather than faithful: the answer is
-one block of bytes, the body is counted and forgotten.
+one block of bytes, the body is counted and forgotten. With `slowly` in the query it streams events
+a few milliseconds apart instead, each with the time it was sent at.
 """
 
 from __future__ import annotations
@@ -10,8 +11,11 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
+import time
 
 EVENTS = 40
+SLOW_EVENTS = 250
+SLOW_GAP_SECONDS = 0.004
 
 
 def _event(name: str, **data: object) -> bytes:
@@ -46,13 +50,13 @@ def _stream() -> bytes:
         _event("message_stop"),
     ]
     chunks = b"".join(b"%x\r\n%s\r\n" % (len(part), part) for part in parts)
-    head = (
-        b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nrequest-id: req_bench\r\n"
-        b"transfer-encoding: chunked\r\n\r\n"
-    )
-    return head + chunks + b"0\r\n\r\n"
+    return HEAD + chunks + b"0\r\n\r\n"
 
 
+HEAD = (
+    b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nrequest-id: req_bench\r\n"
+    b"transfer-encoding: chunked\r\n\r\n"
+)
 ANSWER = _stream()
 
 
@@ -62,6 +66,7 @@ class _Connection(asyncio.Protocol):
     def __init__(self) -> None:
         self._buffer = bytearray()
         self._left = -1  # body bytes still to come, -1 while in a head
+        self._slowly = False
         self._transport: asyncio.Transport | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -79,6 +84,7 @@ class _Connection(asyncio.Protocol):
             self._buffer += data
         while (end := self._buffer.find(b"\r\n\r\n")) >= 0:
             size = _length(bytes(self._buffer[:end]))
+            self._slowly = b"slowly" in self._buffer[: self._buffer.find(b"\r\n")]
             have = len(self._buffer) - end - 4
             if have < size:
                 self._buffer.clear()
@@ -90,7 +96,21 @@ class _Connection(asyncio.Protocol):
     def _answer(self) -> None:
         self._left = -1
         assert self._transport is not None
-        self._transport.write(ANSWER)
+        if self._slowly:
+            self._transport.write(HEAD)
+            self._tick(SLOW_EVENTS)
+        else:
+            self._transport.write(ANSWER)
+
+    def _tick(self, left: int) -> None:
+        """Send one timed event and plan the next. The clock is the machine's, not the process's."""
+        assert self._transport is not None
+        if left == 0:
+            self._transport.write(b"0\r\n\r\n")
+            return
+        data = b'event: ping\ndata: {"type":"ping","at":%.6f}\n\n' % time.perf_counter()
+        self._transport.write(b"%x\r\n%s\r\n" % (len(data), data))
+        asyncio.get_running_loop().call_later(SLOW_GAP_SECONDS, self._tick, left - 1)
 
 
 def _length(head: bytes) -> int:
