@@ -119,6 +119,10 @@ class _WayBack:
             action = self._file_action(item) if isinstance(item, str) else item
             if action is not None:
                 actions.append(action)
+        # A folder that a later run removed and an earlier one made is not made again to go again.
+        written = {os.path.dirname(a.path) for a in actions if isinstance(a, WriteFile)}
+        again = {folder for folder in self.dirs if self.system.stat(folder) is None} - written
+        actions = [a for a in actions if not (isinstance(a, MakeDir) and a.path in again)]
         actions += self._dir_actions(actions)
         return Plan(
             actions=tuple(actions),

@@ -1,0 +1,122 @@
+"""What every agent gives, as values and one protocol; `base.py` holds the list of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from openmem.base.paths import Paths
+from openmem.plan.action import Plan
+from openmem.plan.system import System
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Detected:
+    """An agent that is on this machine.
+
+    `version`: "" when it cannot be told. `binary`: absolute, "" when only its settings are there.
+    `config_dir`, `settings_file`, `mcp_file`: where it keeps its settings; may not exist yet.
+    `upstream`: where its requests go now, "" when that is already us. `upstream_source`: who says
+    so: "settings", "environment" or "default". `problems`: what keeps us from wiring it, each one
+    sentence; `warnings`: what a person should know before it is wired.
+    """
+
+    name: str
+    title: str
+    version: str = ""
+    binary: str = ""
+    config_dir: str = ""
+    settings_file: str = ""
+    mcp_file: str = ""
+    upstream: str = ""
+    upstream_source: str = "default"
+    problems: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """What should stand in an agent's settings: True there, False not there, None as it is.
+
+    `port`: of the proxy. `upstream`: where the agent's requests go once `proxy` is False; "" for
+    the agent's own default. `projects`: folders whose own settings are looked at too, for entries
+    of ours that stand there a second time.
+    """
+
+    hooks: bool | None = True
+    mcp: bool | None = True
+    proxy: bool | None = True
+    allow_tools: bool | None = None
+    port: int = 8913
+    upstream: str = ""
+    projects: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wired:
+    """What of ours stands in an agent's files, as a parser finds it there now.
+
+    `hooks`: the agent's names of the events that run our launcher. `port`: of ours that its base
+    URL names, 0 when the URL is somebody else's (`base_url`, "" for none). `older`: entries of
+    earlier installations, each in words. `problem`: why the files cannot be read, "" when they can.
+    """
+
+    hooks: tuple[str, ...] = ()
+    mcp: bool = False
+    base_url: str = ""
+    port: int = 0
+    allow_tools: bool = False
+    command: bool = False
+    older: tuple[str, ...] = ()
+    problem: str = ""
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing of ours is there."""
+        return not (self.hooks or self.mcp or self.port or self.allow_tools or self.command)
+
+
+class Agent(Protocol):
+    """One kind of coding agent. Planning reads, and writes nothing."""
+
+    @property
+    def name(self) -> str:
+        """As in `--agent` and in the proxy's route: `claude-code`."""
+        ...
+
+    @property
+    def title(self) -> str:
+        """As people call it: Claude Code."""
+        ...
+
+    @property
+    def events(self) -> tuple[str, ...]:
+        """The agent's names of the events that are wired, in order."""
+        ...
+
+    def detect(self, system: System, environ: Mapping[str, str]) -> Detected | None:
+        """Return what was found, None when the agent is not on this machine. Refuses nothing."""
+        ...
+
+    def wiring(self, system: System, paths: Paths, detected: Detected, wanted: Wanted) -> Plan:
+        """Return the plan that makes the settings as wanted; empty when they are.
+
+        Unparseable or Refused, naming the place, for a file that must not be edited.
+        """
+        ...
+
+    def unwiring(self, system: System, paths: Paths, detected: Detected, *, upstream: str) -> Plan:
+        """Return the plan that takes out all of ours, whoever wrote it.
+
+        `upstream`: where the agent's requests went before us, "" for its own default.
+        """
+        ...
+
+    def wired(self, system: System, paths: Paths, detected: Detected) -> Wired:
+        """Return what of ours stands in the agent's files now."""
+        ...
+
+    def notes(self, detected: Detected, wanted: Wanted) -> tuple[str, ...]:
+        """Return what the person should know of this wiring, each one sentence."""
+        ...

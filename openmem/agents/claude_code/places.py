@@ -1,0 +1,79 @@
+"""Where Claude Code keeps what we read and write; paths only, nothing is looked at.
+
+Source: trials with 2.1.332 (docs/reference/claude-code.md): CLAUDE_CONFIG_DIR moves the whole tree
+and `.claude.json` into it.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from openmem.agents.agent import Detected
+
+NAME = "claude-code"
+TITLE = "Claude Code"
+SERVER = "openmem"  # of the MCP entry; tools are called `mcp__openmem__…`
+PERMISSION = f"mcp__{SERVER}"
+COMMAND = "smart-compact"
+BASE_URL = ("env", "ANTHROPIC_BASE_URL")
+TOOL_SEARCH = ("env", "ENABLE_TOOL_SEARCH")
+DEFAULT_UPSTREAM = "https://api.anthropic.com"
+# Claude Code's name of an event → ours, with the seconds after which Claude Code ends the hook.
+EVENTS: Mapping[str, tuple[str, int]] = {
+    "SessionStart": ("session-start", 5),
+    "UserPromptSubmit": ("prompt", 5),
+    "Stop": ("stop", 5),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Places:
+    """Files of one person's Claude Code; each may be missing."""
+
+    config_dir: str
+    settings: str
+    state: str
+
+    @property
+    def command(self) -> str:
+        """The slash command `/smart-compact`."""
+        return f"{self.config_dir}/commands/{COMMAND}.md"
+
+    @property
+    def older_skill(self) -> str:
+        """The folder of the skill that OpenMem 0.8 brought."""
+        return f"{self.config_dir}/skills/openmem"
+
+
+def places(environ: Mapping[str, str], home: str) -> Places:
+    """Return where an environment's Claude Code keeps its files."""
+    moved = environ.get("CLAUDE_CONFIG_DIR", "")
+    config_dir = moved or f"{home}/.claude"
+    return Places(
+        config_dir=config_dir,
+        settings=f"{config_dir}/settings.json",
+        state=f"{moved or home}/.claude.json",
+    )
+
+
+def places_of(detected: Detected) -> Places:
+    """Return the places that detection found."""
+    return Places(
+        config_dir=detected.config_dir,
+        settings=detected.settings_file,
+        state=detected.mcp_file,
+    )
+
+
+def project_settings(folder: str) -> tuple[str, str]:
+    """Return a project's own settings files: the shared one and the person's."""
+    return f"{folder}/.claude/settings.json", f"{folder}/.claude/settings.local.json"
+
+
+def managed_settings() -> str:
+    """Return the file by which an organisation overrules every other setting."""
+    if sys.platform == "darwin":
+        return "/Library/Application Support/ClaudeCode/managed-settings.json"
+    return "/etc/claude-code/managed-settings.json"
