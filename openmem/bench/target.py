@@ -18,7 +18,7 @@ _LAST_CHUNK = b"0\r\n\r\n"
 
 @dataclass(slots=True)
 class Target:
-    """One connection to one server. `ask` returns milliseconds to the first body byte."""
+    """One connection to one server."""
 
     port: int
     connection: socket.socket | None = None
@@ -30,7 +30,8 @@ class Target:
             self.connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return self.connection
 
-    def ask(self, conversation: Conversation, body: bytes) -> float:
+    def ask(self, conversation: Conversation, body: bytes) -> tuple[float, float]:
+        """Return milliseconds to the first byte of the answer's body, and to the last."""
         connection = self.connect()
         head = self.head("beta=true", conversation.session_id, len(body))
         begun = time.perf_counter()
@@ -46,7 +47,7 @@ class Target:
                 first = time.perf_counter() - begun
         if not answer.startswith(b"HTTP/1.1 200"):
             raise Failed(f"a server answered {answer[:200]!r} during a bench.")
-        return first * 1000
+        return first * 1000, (time.perf_counter() - begun) * 1000
 
     def head(self, query: str, session_id: str, size: int) -> bytes:
         """Return the head of a request with a body of `size` bytes."""
