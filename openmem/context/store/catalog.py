@@ -17,7 +17,8 @@ from openmem.base.io import ensure_private_dir
 from openmem.base.paths import Paths
 from openmem.base.workspace import workspace_of
 from openmem.context.session import decode_registration, registration_file
-from openmem.context.store.readonly import connect_for_reading
+from openmem.context.store.database import SIDE_FILES
+from openmem.context.store.readonly import connect_for_reading, is_in_use
 
 _SCHEMA = """CREATE TABLE IF NOT EXISTS session (session_id TEXT PRIMARY KEY, agent TEXT NOT NULL,
     cwd TEXT NOT NULL, bank TEXT NOT NULL, workspace TEXT NOT NULL, noted_at INTEGER NOT NULL)
@@ -30,12 +31,16 @@ _OURS, _EARLIER = ".v4.db", ".db"
 class Entry:
     """A session that has a store. `path`: the file to read. `workspace`: key when it was noted.
 
-    `modified_at`: POSIX seconds of the last write. Unknown texts are "".
+    `modified_at`: POSIX seconds of the last write. `is_in_use`: a writer has the file open, or left
+    its journal. `stamp`: equal as long as a connection opened on the file still shows what is in
+    it. Unknown texts are "".
     """
 
     session_id: str
     path: str
     modified_at: float
+    is_in_use: bool
+    stamp: tuple[int, ...]
     agent: str = ""
     cwd: str = ""
     bank: str = ""
@@ -83,7 +88,7 @@ def entries(paths: Paths) -> list[Entry]:
         listing = list(os.scandir(paths.sessions_dir))
     except OSError:
         return []  # no folder yet, or not ours to read: there is no session to be seen
-    wal = {item.name for item in listing if item.name.endswith("-wal")}
+    names = {item.name for item in listing}
     for item in listing:
         name = item.name
         if not name.endswith(_EARLIER):
@@ -91,8 +96,9 @@ def entries(paths: Paths) -> list[Entry]:
         sid = name.removesuffix(_OURS) if name.endswith(_OURS) else name.removesuffix(_EARLIER)
         if sid in found and not name.endswith(_OURS):
             continue
-        modified_at = _modified_at(item.path, f"{name}-wal" in wal)
-        found[sid] = _entry(paths, sid, item.path, modified_at, noted.get(sid))
+        in_use = any(name + suffix in names for suffix in SIDE_FILES)
+        with contextlib.suppress(FileNotFoundError):  # deleted since the listing
+            found[sid] = _entry(paths, sid, item.path, in_use, noted.get(sid))
     return sorted(found.values(), key=lambda entry: entry.modified_at, reverse=True)
 
 
@@ -100,23 +106,29 @@ def entry_of(paths: Paths, sid: str) -> Entry | None:
     """Return one session's entry, None when it has no store. `sid`: sanitised."""
     for suffix in (_OURS, _EARLIER):
         path = f"{paths.sessions_dir}/{sid}{suffix}"
-        if os.path.isfile(path):
-            modified_at = _modified_at(path, os.path.exists(path + "-wal"))
-            return _entry(paths, sid, path, modified_at, _noted(paths).get(sid))
+        with contextlib.suppress(FileNotFoundError):
+            return _entry(paths, sid, path, is_in_use(path), _noted(paths).get(sid))
     return None
 
 
 def _entry(
-    paths: Paths, sid: str, path: str, modified_at: float, noted: tuple[str, ...] | None
+    paths: Paths, sid: str, path: str, in_use: bool, noted: tuple[str, str, str, str] | None
 ) -> Entry:
-    if noted:
-        agent, cwd, bank, workspace = noted
+    status = os.stat(path)
+    modified_at = status.st_mtime
+    stamp: tuple[int, ...] = (status.st_dev, status.st_ino)
+    if in_use:
+        with contextlib.suppress(FileNotFoundError):  # written back into the file meanwhile
+            modified_at = max(modified_at, os.stat(path + "-wal").st_mtime)
     else:
-        agent, cwd, bank, workspace = _registered(paths, sid)
+        stamp += (status.st_mtime_ns, status.st_size)
+    agent, cwd, bank, workspace = noted or _registered(paths, sid)
     return Entry(
         session_id=sid,
         path=path,
         modified_at=modified_at,
+        is_in_use=in_use,
+        stamp=stamp,
         agent=agent,
         cwd=cwd,
         bank=bank,
@@ -135,15 +147,7 @@ def _registered(paths: Paths, sid: str) -> tuple[str, str, str, str]:
     return registration.agent, registration.cwd, registration.bank, ""
 
 
-def _modified_at(path: str, has_wal: bool) -> float:
-    latest = 0.0
-    for name in (path, path + "-wal") if has_wal else (path,):
-        with contextlib.suppress(OSError):  # gone between listing and asking
-            latest = max(latest, os.stat(name).st_mtime)
-    return latest
-
-
-def _noted(paths: Paths) -> dict[str, tuple[str, ...]]:
+def _noted(paths: Paths) -> dict[str, tuple[str, str, str, str]]:
     path = catalog_file(paths)
     if not os.path.exists(path):
         return {}
@@ -151,7 +155,7 @@ def _noted(paths: Paths) -> dict[str, tuple[str, ...]]:
         connection = connect_for_reading(path)
         try:
             rows = connection.execute("SELECT session_id, agent, cwd, bank, workspace FROM session")
-            return {str(row[0]): tuple(str(value) for value in row[1:]) for row in rows}
+            return {sid: (agent, cwd, bank, workspace) for sid, agent, cwd, bank, workspace in rows}
         finally:
             connection.close()
     except sqlite3.Error:

@@ -1,0 +1,151 @@
+"""The search: words or a pattern, over the sessions in scope.
+
+Invariant: a row out of scope is never read; all numbers on a page are under the same filters.
+Trap: more files than a process may hold open: a reader is fetched from the pool for each step, and
+may be another one than in the step before.
+"""
+
+from __future__ import annotations
+
+from openmem.base.errors import NotFound, StoreUnavailable
+from openmem.base.paths import Paths
+from openmem.context.sandbox.pattern import Filters, Source, find_lines
+from openmem.context.search.excerpt import excerpt_of, fit, head_of_text
+from openmem.context.search.lookup import Line
+from openmem.context.search.pool import ReaderPool
+from openmem.context.search.query import Hit, Neighbour, Page, Query, Scope
+from openmem.context.search.scope import ScopeFilter
+from openmem.context.search.words import WordSearch
+from openmem.context.store.catalog import Entry, entries, entry_of
+from openmem.context.store.reader import StoredRow
+
+_NEIGHBOUR_CHARACTERS = 600
+
+
+def search(paths: Paths, query: Query, scope: Scope) -> Page:
+    """Return what a query finds in scope. For one search; a daemon keeps a `Searcher`.
+
+    Usage when the query is not one (see `Query.checked`, and patterns that do not compile);
+    NotFound when it names a session that has no store.
+    """
+    searcher = Searcher(paths, open_sessions=64)
+    try:
+        return searcher.search(query, scope)
+    finally:
+        searcher.close()
+
+
+class Searcher:
+    """Searches with readers kept open between searches. Not thread-safe."""
+
+    def __init__(self, paths: Paths, *, open_sessions: int = 256) -> None:
+        self._paths = paths
+        self._pool = ReaderPool(open_sessions)
+        self._scopes = ScopeFilter()
+
+    def search(self, query: Query, scope: Scope) -> Page:
+        """See `search`."""
+        query = query.checked()
+        found = self._entries(query, scope)
+        try:
+            if query.pattern:
+                return self._search_pattern(query, found)
+            return self._search_words(query, found)
+        finally:
+            self._pool.close_files_in_use()
+
+    def close(self) -> None:
+        """Close all files."""
+        self._pool.close()
+
+    def _entries(self, query: Query, scope: Scope) -> list[Entry]:
+        if not query.session_id:
+            return [e for e in entries(self._paths) if self._scopes.holds(e, scope)]
+        entry = entry_of(self._paths, query.session_id)
+        if entry is None:
+            raise NotFound(
+                f"there is no stored session {query.session_id}.",
+                hint="`openmem context status` lists the sessions.",
+            )
+        return [entry]
+
+    def _search_words(self, query: Query, found: list[Entry]) -> Page:
+        words = WordSearch(self._pool, query, found)
+        words.look_up()
+        hits: list[Hit] = []
+        for best in words.best():
+            hit = self._hit(best.entry, best.seq, query, best.excerpt, best.matched)
+            if hit:
+                hits.append(hit)
+        return Page(
+            hits=tuple(hits),
+            total_matches=words.total_rows(),
+            line_matches=words.total_lines(),
+            mode="literal" if words.is_literal else "lexical",
+            skipped=tuple(words.skipped),
+            timed_out=words.timed_out,
+            sessions_searched=len(found),
+        )
+
+    def _search_pattern(self, query: Query, found: list[Entry]) -> Page:
+        sources = [Source(path=e.path, session_id=e.session_id) for e in found]
+        filters = Filters(
+            roles=query.roles, in_context=query.in_context, include_echo=query.include_echo
+        )
+        answer = find_lines(sources, query.pattern, filters, limit=query.limit, group=query.group)
+        by_id = {entry.session_id: entry for entry in found}
+        hits: list[Hit] = []
+        for row in answer.rows:
+            lines = [Line(number=number, text=text) for number, text in row.lines]
+            hit = self._hit(by_id[row.session_id], row.seq, query, excerpt_of(fit(lines), []), ())
+            if hit:
+                hits.append(hit)
+        return Page(
+            hits=tuple(hits),
+            total_matches=answer.row_matches,
+            line_matches=answer.line_matches,
+            skipped=answer.skipped,
+            timed_out=answer.timed_out,
+            groups=answer.groups,
+            group_count=answer.group_count,
+            sessions_searched=len(found),
+        )
+
+    def _hit(
+        self, entry: Entry, seq: int, query: Query, excerpt: str, matched: tuple[str, ...]
+    ) -> Hit | None:
+        """Return a row as a hit, None when it cannot be read any more."""
+        try:
+            reader = self._pool.reader(entry)
+            row = reader.row_facts(seq)
+            if row is None:
+                return None
+            before, after = reader.neighbours(seq, query.context)
+        except StoreUnavailable:
+            return None  # was readable a moment ago: deleted, or found damaged by the next search
+        return Hit(
+            session_id=entry.session_id,
+            seq=seq,
+            role=row.role,
+            kind=row.kind,
+            name=row.name,
+            in_context=row.in_context,
+            excerpt=excerpt,
+            before=tuple(_neighbour(each) for each in before),
+            after=tuple(_neighbour(each) for each in after),
+            blob_ids=row.blob_ids,
+            matched_terms=matched,
+            created_at=row.created_at,
+            agent=entry.agent,
+            cwd=entry.cwd,
+        )
+
+
+def _neighbour(row: StoredRow) -> Neighbour:
+    return Neighbour(
+        seq=row.seq,
+        role=row.role,
+        kind=row.kind,
+        name=row.name,
+        excerpt=head_of_text(row.text, _NEIGHBOUR_CHARACTERS),
+    )

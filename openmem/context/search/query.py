@@ -1,0 +1,114 @@
+"""What is looked for, where, and what was found; plain values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from openmem.base.errors import Usage
+from openmem.context.rows import ROLES
+
+DEFAULT_ROLES = ("user", "tool")
+CONTEXT_LIMIT = 5
+LIMIT_LIMIT = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Query:
+    """A search by words (`text`) or by a regular expression (`pattern`), never both.
+
+    `roles`: empty for all. `in_context`: None for both. `context`: neighbours before and after
+    each hit, 0 to 5. `session_id`: sanitised; "" for all in scope. `include_echo`: also what
+    openmem itself said. `group`: with a pattern, count its captures too.
+    """
+
+    text: str = ""
+    pattern: str = ""
+    roles: tuple[str, ...] = DEFAULT_ROLES
+    in_context: bool | None = None
+    context: int = 0
+    limit: int = 8
+    session_id: str = ""
+    include_echo: bool = False
+    group: bool = False
+
+    def checked(self) -> Query:
+        """Return the query itself. Usage when a value is out of range; the message names it."""
+        if self.text and self.pattern:
+            raise Usage("give words or a pattern, not both.")
+        for role in self.roles:
+            if role not in ROLES:
+                raise Usage(f"{role!r} is not a role; there are {', '.join(ROLES)}.")
+        if not 0 <= self.context <= CONTEXT_LIMIT:
+            raise Usage(f"context is {self.context}; it can be 0 to {CONTEXT_LIMIT}.")
+        if not 1 <= self.limit <= LIMIT_LIMIT:
+            raise Usage(f"limit is {self.limit}; it can be 1 to {LIMIT_LIMIT}.")
+        return self
+
+    @property
+    def wanted_roles(self) -> tuple[str, ...]:
+        return self.roles or ROLES
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scope:
+    """Which sessions may be read. `workspace_key`: of this workspace; None: of no known one."""
+
+    workspace_key: str | None = None
+    all_workspaces: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Neighbour:
+    """A row near a hit. `excerpt`: its first lines, whole."""
+
+    seq: int
+    role: str
+    kind: str
+    name: str
+    excerpt: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hit:
+    """A row that was found. `excerpt`: lines that match, whole, in order; "…" where some are left
+    out. A line of more than 2,000 characters is cut round its match.
+
+    `matched_terms`: which of the query's words it holds; empty for a pattern.
+    """
+
+    session_id: str
+    seq: int
+    role: str
+    kind: str
+    name: str
+    in_context: bool
+    excerpt: str
+    before: tuple[Neighbour, ...] = ()
+    after: tuple[Neighbour, ...] = ()
+    blob_ids: tuple[str, ...] = ()
+    matched_terms: tuple[str, ...] = ()
+    created_at: str = ""
+    agent: str = ""
+    cwd: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """The best hits and exact counts under the same filters.
+
+    `total_matches`: rows with any of the words, or with a match of the pattern; a word that is in
+    nearly every row is not counted when another one is not. `line_matches`: lines with every
+    word, or lines that match the pattern. `mode`: "lexical", or "literal" when a word was only
+    found inside of others. `timed_out`: counts are of what was reached in time. `groups`: captures
+    of a pattern with their number of lines. `databases`: session → file, of those with a hit.
+    """
+
+    hits: tuple[Hit, ...] = ()
+    total_matches: int = 0
+    line_matches: int = 0
+    mode: str = "lexical"
+    skipped: tuple[str, ...] = ()
+    timed_out: bool = False
+    groups: tuple[tuple[tuple[str, ...], int], ...] = ()
+    group_count: int = 0
+    sessions_searched: int = 0
