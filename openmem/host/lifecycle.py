@@ -32,6 +32,18 @@ from openmem.host.record import (
 )
 from openmem.host.service import installed_unit, run_quietly
 from openmem.host.supervisor import Supervisor
+from openmem.host.temporary import temporary_proxy
+
+__all__ = [
+    "ProxyStatus",
+    "Stopped",
+    "revive",
+    "run_foreground",
+    "start",
+    "status",
+    "stop",
+    "temporary_proxy",
+]
 
 ASK_SECONDS = 2.0
 START_SECONDS = 20.0

@@ -243,7 +243,7 @@ def service_actions(system: System, paths: Paths, environ: Mapping[str, str], po
         actions += plan_write(system, path, text.encode(), why, 0o600, secrets=secrets)
     is_changed = bool(actions)
     commands = _systemd_commands(system, unit, actions) if manager == "systemd" else []
-    if system.probe(command_of(MODULE, "--probe", "detached")).code == 0:
+    if _answers(system, *command_of(MODULE, "--probe", "detached")):
         commands.insert(0, _handing_over(manager))
         is_changed = True
     commands.append(start)
@@ -267,7 +267,7 @@ def _systemd_commands(system: System, unit: Unit, actions: Sequence[Action]) -> 
     stop = ("systemctl", "--user", "disable", "--now", "openmem.socket", "openmem.service")
     commands = []
     if any(isinstance(action, WriteFile) for action in actions):
-        if system.probe(active).code == 0:
+        if _answers(system, *active):
             commands.append(
                 RunCommand(
                     argv=("systemctl", "--user", "stop", "openmem.socket", "openmem.service"),
@@ -282,7 +282,7 @@ def _systemd_commands(system: System, unit: Unit, actions: Sequence[Action]) -> 
 
 
 def _is_done(system: System, command: RunCommand) -> bool:
-    return bool(command.probe) and system.probe(command.probe).code == 0
+    return bool(command.probe) and _answers(system, *command.probe)
 
 
 def _secrets(given: Mapping[str, str]) -> list[Secret]:

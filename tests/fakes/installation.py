@@ -16,7 +16,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -114,6 +114,15 @@ class Installation:
             if str(self.root) in arguments and not stat.startswith("Z"):
                 found[int(pid)] = arguments
         return found
+
+    def kill_all(self) -> None:
+        """SIGKILL everything at one moment: first all stand still, or they would heal each other."""
+        pids = list(self.processes())
+        for number in (signal.SIGSTOP, signal.SIGKILL):
+            for pid in pids:
+                with suppress(ProcessLookupError):
+                    os.kill(pid, number)
+        wait_for(lambda: not set(pids) & set(self.processes()), "all are dead")
 
     def end(self) -> None:
         """End everything and assert that nothing is left."""
