@@ -18,13 +18,16 @@ from openmem.context.store.blobs import Blob, blob_of, describe, take_out_runs
 from openmem.context.store.schema import LAST_LINE
 
 Redact = Callable[[str, bytes], Redacted]
+FORGOTTEN = -1
+"""`masked` of a row whose text was forgotten: the place in the chain stays, nothing else."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prepared:
     """A row ready to be stored. `lines`: of the stored text; joined by line feeds they give it.
 
-    `size`: bytes of the stored text in UTF-8. `digest`: of the stored text, 32 hex.
+    `size`: bytes of the stored text in UTF-8. `digest`: of the stored text, 32 hex. `masked`:
+    secrets masked in it, or `FORGOTTEN`.
     """
 
     keyed: KeyedBlock
@@ -60,6 +63,18 @@ def prepare(keyed: KeyedBlock, key: bytes, redact: Redact) -> Prepared:
         masked=masked,
         echo=is_echo(block),
         blobs=blobs,
+    )
+
+
+def emptied(row: Prepared, key: bytes) -> Prepared:
+    """Return a row as it is stored when its content was forgotten before."""
+    return Prepared(
+        keyed=row.keyed,
+        lines=[],
+        size=0,
+        digest=digest_of_text(key, ""),
+        masked=FORGOTTEN,
+        echo=row.echo,
     )
 
 

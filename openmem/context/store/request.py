@@ -136,7 +136,7 @@ class RequestRows:
                         seq = tables.add_row(
                             row, thread_id=thread_id, prev=head_seq or None, source=source
                         )
-                        masked += row.masked if source is None else 0
+                        masked += max(0, row.masked) if source is None else 0
                     if is_system:
                         by_text[row.digest] = seq
                     self._found[keyed.fingerprint] = Found(seq=seq)

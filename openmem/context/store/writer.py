@@ -31,10 +31,11 @@ from openmem.context.store.database import (
 )
 from openmem.context.store.model import Event, Incoming, Recorded
 from openmem.context.store.prefix import Prefix, Shape, compare_prefix, shape_of
-from openmem.context.store.prepare import Prepared, Redact, prepare
+from openmem.context.store.prepare import Prepared, Redact, emptied, prepare
 from openmem.context.store.request import RequestRows, Stored, is_repeated
 from openmem.context.store.tables import Tables
 from openmem.context.store.thread_memory import Memories, ThreadMemory
+from openmem.context.store.tombstones import Tombstones
 from openmem.context.store.walk import Walk, walk_request
 
 _T = TypeVar("_T")
@@ -59,6 +60,7 @@ class SessionWriter:
         self._is_alone = True  # no other process wrote since the last look
         self._memories = Memories()
         self._known_as = ("", "", "")
+        self._tombstones = Tombstones(paths)
 
     def record_request(self, incoming: Incoming) -> Recorded:
         """Store a request; see `Recording.record_request`."""
@@ -91,6 +93,7 @@ class SessionWriter:
         """
         for attempt in (1, 2):
             try:
+                self._tombstones.refresh()
                 connection = self._open()
                 try:
                     return work(connection)
@@ -193,7 +196,10 @@ class SessionWriter:
             look_up()
 
     def _prepare(self, keyed: KeyedBlock) -> Prepared:
-        return prepare(keyed, self._key, self._redact)
+        row = prepare(keyed, self._key, self._redact)
+        if self._tombstones.holds(keyed.content_key or row.digest):
+            return emptied(row, self._key)
+        return row
 
     def _write_blobs(self, rows: Iterable[Prepared]) -> None:
         for row in rows:

@@ -1,0 +1,124 @@
+"""Text out of a session's file, to the last byte; rows stay as empty places in the chain.
+
+An emptied row is the session's own tombstone: its fingerprint is there, so a resent history adds
+nothing, and the chain still verifies.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+from openmem.context.rows import ROLES, digest_of_text
+from openmem.context.store.prepare import FORGOTTEN
+from openmem.context.store.schema import LAST_LINE, base_id, group_of, index_text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Erased:
+    """What left a file. `keys`: of the rows, for tombstones; `blobs`: ids that rows named."""
+
+    rows: int = 0
+    lines: int = 0
+    keys: tuple[str, ...] = ()
+    blobs: tuple[str, ...] = ()
+
+
+def holders(connection: sqlite3.Connection, seqs: Collection[int]) -> list[int]:
+    """Return the rows that hold the text of these: a row of a rewritten history names another."""
+    found: set[int] = set()
+    for seq in seqs:
+        row = connection.execute(
+            "SELECT coalesce(source, seq) FROM row WHERE seq = ?", (seq,)
+        ).fetchone()
+        if row:
+            found.add(int(row[0]))
+    return sorted(found)
+
+
+def erase_rows(connection: sqlite3.Connection, seqs: Collection[int], key: bytes) -> Erased:
+    """Empty rows, inside the caller's transaction. `key`: the installation's."""
+    lines = 0
+    keys: list[str] = []
+    blobs: list[str] = []
+    seqs = holders(connection, seqs)
+    for seq in seqs:
+        role, echo, thread, size, content_key, digest = connection.execute(
+            "SELECT role, echo, thread, size, content_key, digest FROM row WHERE seq = ?", (seq,)
+        ).fetchone()
+        keys.append((content_key or digest).hex())
+        lines += _remove_lines(connection, seq, role, bool(echo))
+        blobs += [
+            str(row[0]) for row in connection.execute("SELECT id FROM blob WHERE seq = ?", (seq,))
+        ]
+        connection.execute("DELETE FROM blob WHERE seq = ?", (seq,))
+        connection.execute(
+            "UPDATE row SET line_count = 0, size = 0, masked = ?, digest = ?"
+            " WHERE seq = ? OR source = ?",
+            (FORGOTTEN, bytes.fromhex(digest_of_text(key, "")), seq, seq),
+        )
+        _count_bytes(connection, thread, -size)
+    return Erased(rows=len(seqs), lines=lines, keys=tuple(keys), blobs=tuple(blobs))
+
+
+def replace_texts(
+    connection: sqlite3.Connection, texts: Mapping[int, tuple[str, int]], key: bytes
+) -> int:
+    """Give rows another text: seq → (text, secrets masked in it). Return how many there were."""
+    for seq, (text, masked) in texts.items():
+        role, echo, thread, size, before = connection.execute(
+            "SELECT role, echo, thread, size, masked FROM row WHERE seq = ?", (seq,)
+        ).fetchone()
+        _remove_lines(connection, seq, role, bool(echo))
+        lines = text.split("\n", LAST_LINE - 1)
+        first = base_id(group_of(ROLES[role], bool(echo)), seq) + 1
+        numbered = list(enumerate(lines, first))
+        connection.executemany("INSERT INTO line (id, text) VALUES (?, ?)", numbered)
+        connection.executemany(
+            "INSERT INTO lines_fts (rowid, text) VALUES (?, ?)",
+            [(n, index_text(line)) for n, line in numbered if line and not line.isspace()],
+        )
+        new_size = len(text.encode("utf-8"))
+        digest = bytes.fromhex(digest_of_text(key, text))
+        connection.execute("UPDATE row SET line_count = ? WHERE seq = ?", (len(lines), seq))
+        connection.execute(
+            "UPDATE row SET size = ?, masked = ?, digest = ? WHERE seq = ? OR source = ?",
+            (new_size, max(0, before) + masked, digest, seq, seq),
+        )
+        _count_bytes(connection, thread, new_size - size)
+    return len(texts)
+
+
+def clear_freed_bytes(connection: sqlite3.Connection) -> bool:
+    """Overwrite what was deleted. False when a reader still holds the old pages: try again."""
+    try:
+        connection.execute("PRAGMA busy_timeout = 2000")
+        connection.execute("PRAGMA secure_delete = ON")
+        connection.execute("INSERT INTO lines_fts (lines_fts) VALUES ('optimize')")
+        connection.execute("VACUUM")
+        busy = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
+    except sqlite3.OperationalError as error:
+        if "locked" in str(error) or "busy" in str(error):
+            return False
+        raise
+    return not busy
+
+
+def _remove_lines(connection: sqlite3.Connection, seq: int, role: int, echo: bool) -> int:
+    base = base_id(group_of(ROLES[role], echo), seq)
+    lines = connection.execute(
+        "SELECT id, text FROM line WHERE id > ? AND id <= ?", (base, base + LAST_LINE)
+    ).fetchall()
+    # The index keeps no text of its own; it must be told what it holds in order to drop it.
+    connection.executemany(
+        "INSERT INTO lines_fts (lines_fts, rowid, text) VALUES ('delete', ?, ?)",
+        [(n, index_text(text)) for n, text in lines if text and not text.isspace()],
+    )
+    connection.execute("DELETE FROM line WHERE id > ? AND id <= ?", (base, base + LAST_LINE))
+    return len(lines)
+
+
+def _count_bytes(connection: sqlite3.Connection, thread: int, change: int) -> None:
+    connection.execute("UPDATE session SET bytes = max(0, bytes + ?)", (change,))
+    connection.execute("UPDATE thread SET bytes = max(0, bytes + ?) WHERE id = ?", (change, thread))
