@@ -1,0 +1,98 @@
+"""The values of the memory half: statements, their trust and times, and the ledger's entries.
+
+A statement is one remembered sentence: it has trust, and times between which it holds. A passage
+is a kept turn: searchable, aged out, never reviewed.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from dataclasses import dataclass
+from typing import Literal
+
+Kind = Literal["statement", "passage"]
+Trust = Literal["pending", "accepted", "rejected"]
+State = Literal["active", "superseded", "forgotten"]
+ActorKind = Literal["person", "agent", "importer", "indexer", "model"]
+
+KINDS: tuple[Kind, ...] = ("statement", "passage")
+TRUSTS: tuple[Trust, ...] = ("pending", "accepted", "rejected")
+LONGEST_STATEMENT = 4_000
+LONGEST_PASSAGE = 16_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Actor:
+    """Who did it. `name`: an agent's name, a file's, or the person's login; never a secret."""
+
+    kind: ActorKind
+    name: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.kind}:{self.name}" if self.name else self.kind
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """Where it was said: a session and a row in its store, "" and 0 when not known."""
+
+    session_id: str = ""
+    row: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Memory:
+    """A statement or passage as it stands now.
+
+    `text`: masked; "" once forgotten. Times are UTC text in our format, "" for open ends.
+    `supersedes`, `superseded_by`: ids, "" for none.
+    """
+
+    id: str
+    bank: str
+    kind: Kind
+    text: str
+    trust: Trust
+    state: State
+    actor: str
+    source: Source
+    recorded_at: str
+    valid_from: str = ""
+    valid_to: str = ""
+    supersedes: str = ""
+    superseded_by: str = ""
+
+    def holds_at(self, moment: str) -> bool:
+        """Return whether it is valid at a moment (UTC text); times sort as text."""
+        return (not self.valid_from or self.valid_from <= moment) and (
+            not self.valid_to or moment < self.valid_to
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LedgerEntry:
+    """One act, chained to the one before. `detail`: keys and values of the act, never text."""
+
+    number: int
+    at: str
+    verb: str
+    memory_id: str
+    bank: str
+    actor: str
+    provider: str
+    detail: str
+    text_digest: str
+    previous: str
+    digest: str
+
+
+_SPACE = re.compile(r"\s+")
+_ENDS = " \t\n.,;:!?\"'`*_-\u2026"
+_INVISIBLE = re.compile("[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff]")
+
+
+def normalised(text: str) -> str:
+    """Return the text by which two statements are the same: case, space and end marks aside."""
+    folded = _INVISIBLE.sub("", unicodedata.normalize("NFKC", text)).casefold()
+    return _SPACE.sub(" ", folded).strip(_ENDS)
