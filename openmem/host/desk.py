@@ -99,8 +99,7 @@ class Desk:
 
     async def _resume(self, _request: dict[str, object]) -> Reply:
         clear_stopped(self._worker.paths)
-        if self._worker.mode == "draining":
-            self._worker.line.send("replace")
+        self._worker.line.send("replace")  # even if it records: a draining one may be on its way
         return Reply(body={"ok": True})
 
     async def _reload(self, _request: dict[str, object]) -> Reply:

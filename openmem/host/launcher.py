@@ -91,10 +91,15 @@ def _is_alive(paths: Paths, manager: str = "") -> bool:
 
 
 def _start(paths: Paths, environ: dict[str, str]) -> int:
+    was_stopped = is_stopped(paths)
     clear_stopped(paths)
     if is_supervised(paths):
         from openmem.host.control import ControlError, call
+        from openmem.host.service import installed_unit, run_quietly
 
+        unit = installed_unit(paths)
+        if was_stopped and unit is not None:
+            run_quietly(unit.start, environ)  # it was told to let go; it keeps the proxy again
         try:
             call(paths, {"op": "resume"}, _MANAGER_WAIT_SECONDS)
         except ControlError:
@@ -115,8 +120,11 @@ def _ensure(paths: Paths, environ: dict[str, str]) -> int:
 
 
 def _is_started_by_manager(paths: Paths, environ: dict[str, str], port: int) -> bool:
-    if is_listening(port):
-        return False  # a stranger's, or an orphan's that is to be taken over; not the manager's
+    """Start the installed unit, if there is one; False where its manager does not take it.
+
+    Asked even when the port listens: systemd may hold the address without a service behind it,
+    and a stranger there makes the unit fail.
+    """
     from openmem.host.service import installed_unit, run_quietly
 
     unit = installed_unit(paths)
@@ -172,6 +180,8 @@ def _serve_for(manager: str, paths: Paths, environ: dict[str, str]) -> int:
         if held is None:
             log.line("another supervisor keeps the lock")
             return FAILED
+        if is_stopped(paths) and not held.workers:
+            return DONE  # ended by a person while we waited for the lock
         _become(held, environ, manager)
     except (OSError, OpenmemError) as error:
         log.fault("cannot serve", error)

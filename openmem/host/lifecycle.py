@@ -167,10 +167,11 @@ def start(paths: Paths, environ: Mapping[str, str], config: Config) -> ProxyStat
     upstreams are taken over. Missing when the port is somebody else's; Failed when it does not
     come up.
     """
+    was_stopped = is_stopped(paths)
     clear_stopped(paths)
     now = status(paths, config)
     if now.running:
-        return _brought_up_to_date(paths, config, now)
+        return _brought_up_to_date(paths, config, now, was_stopped=was_stopped)
     port = config.number("proxy.port")
     if is_listening(port):
         raise _taken(paths, port)
@@ -184,14 +185,17 @@ def start(paths: Paths, environ: Mapping[str, str], config: Config) -> ProxyStat
     return status(paths, config)
 
 
-def _brought_up_to_date(paths: Paths, config: Config, now: ProxyStatus) -> ProxyStatus:
+def _brought_up_to_date(
+    paths: Paths, config: Config, now: ProxyStatus, *, was_stopped: bool
+) -> ProxyStatus:
     if now.mode == "starting" and not _wait(lambda: status(paths).worker_pid > 0, START_SECONDS):
         raise Failed("the proxy does not serve.", hint=f"Its log: {paths.logs_dir}/proxy.log")
     now = status(paths, config)
     has_old_routes = any(now.upstream.get(agent) != url for agent, url in config.routes.items())
     try:
-        if now.mode == "draining":
+        if now.mode == "draining" or was_stopped:
             call(paths, {"op": "resume"}, ASK_SECONDS)
+            _take_back(paths)
         elif now.stale:
             call(paths, {"op": "retire"}, ASK_SECONDS)
             return status(paths, config)
@@ -201,8 +205,22 @@ def _brought_up_to_date(paths: Paths, config: Config, now: ProxyStatus) -> Proxy
             return now
     except ControlError:
         pass  # it is being replaced at this moment; what follows waits for the one that comes
-    _wait(lambda: status(paths).worker_pid not in (0, now.worker_pid), REPLACE_SECONDS)
+
+    def is_new() -> bool:
+        found = status(paths)
+        return found.worker_pid not in (0, now.worker_pid) and found.mode != "draining"
+
+    _wait(is_new, REPLACE_SECONDS)
     return status(paths, config)
+
+
+def _take_back(paths: Paths) -> None:
+    """Have the service manager keep the proxy again after `stop` told it to let go."""
+    unit = installed_unit(paths)
+    if unit is not None:
+        # systemd refuses to open an address that its running service holds already; what counts
+        # is that it opens it at the next login
+        run_quietly(unit.start, clean_environment(paths.environ))
 
 
 def _launch(paths: Paths, environ: Mapping[str, str], port: int) -> None:
@@ -238,7 +256,7 @@ def stop(paths: Paths, *, now: bool = False) -> Stopped:
     unit = installed_unit(paths)
     is_managed = unit is not None and status(paths).manager == unit.manager
     if unit is not None and is_managed:
-        run_quietly(unit.let_go, clean_environment(os.environ))
+        run_quietly(unit.let_go, clean_environment(paths.environ))
     if now:
         return Stopped(state="ended" if end_now(paths) else "not-running")
     try:

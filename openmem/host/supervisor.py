@@ -171,6 +171,7 @@ class Supervisor:
 
     def _start(self, now: float) -> None:
         orders = {**self.passed_on, "manager": self.manager, "supervisor": os.getpid()}
+        self.wants_replacement = False  # a wish from here on is for yet another one
         try:
             self.incoming = start_worker(
                 self.environ,
@@ -181,7 +182,8 @@ class Supervisor:
             )
         except OSError as error:
             self.log.fault("cannot start a worker", error)
-            self.pace.died(0.0, now, is_replacement=self.current is not None)
+            self.wants_replacement = self.current is not None
+            self.pace.died(0.0, now, is_replacement=self.wants_replacement)
 
     def _listen_to(self, worker: Worker) -> None:
         lines = worker.channel.receive()
@@ -210,7 +212,6 @@ class Supervisor:
 
     def _promote(self, worker: Worker) -> None:
         before, self.current, self.incoming = self.current, worker, None
-        self.wants_replacement = False
         self.log.line(f"worker {worker.pid} serves ({worker.version}, {worker.mode})")
         if before is not None:
             before.channel.send(f"finish {LEAVE_SECONDS}")
@@ -231,6 +232,7 @@ class Supervisor:
         was_replacement = worker is self.incoming and self.current is not None
         if worker is self.incoming:
             self.incoming = None
+            self.wants_replacement = was_replacement
         else:
             self.current = None
         if self.ends_at is not None:

@@ -177,7 +177,9 @@ class WorkerProcess:
         linger = float(self.environ.get("OPENMEM_DRAIN_LINGER_SECONDS") or LINGER_SECONDS)
         while True:
             await asyncio.sleep(min(USE_CHECK_SECONDS, linger))
-            if self.use(await asyncio.to_thread(agents.running)).is_over(linger):
+            if not is_stopped(self.paths):
+                self.line.send("replace")  # started again meanwhile: the next worker records
+            elif self.use(await asyncio.to_thread(agents.running)).is_over(linger):
                 self.line.send("stop")
 
     def use(self, agents: tuple[int, ...]) -> Use:

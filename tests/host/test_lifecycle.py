@@ -171,6 +171,16 @@ def test_start_takes_a_draining_proxy_back(copy: Installation) -> None:
     assert copy.who()["recording"] is True
 
 
+def test_a_start_right_after_a_stop_ends_up_recording(copy: Installation) -> None:
+    """Seen while testing: the draining worker was on its way when the mark was taken back."""
+    ask(copy, START)
+    register(copy, os.getpid())
+    both = "lifecycle.stop(paths); answer = lifecycle.start(paths, environ, config)"
+    assert ask(copy, both)["mode"] == "recording"
+    wait_for(lambda: len(copy.processes()) == 2, "only one worker is left")
+    assert copy.who()["recording"] is True
+
+
 def test_a_reused_process_id_is_not_the_agent(copy: Installation) -> None:
     """Ours: process ids come round; a process younger than the registration is a stranger."""
     copy.environ["OPENMEM_DRAIN_LINGER_SECONDS"] = "0.2"

@@ -6,6 +6,7 @@ import http.client
 import json
 import os
 import plistlib
+import shlex
 import shutil
 import signal
 import subprocess
@@ -237,6 +238,63 @@ def test_a_worker_under_a_manager_waits_for_the_next_supervisor(copy: Installati
             if process is not None:
                 process.terminate()
                 process.wait(20)
+
+
+def test_where_a_unit_is_installed_its_manager_starts_the_proxy(
+    copy: Installation, tmp_path: Path
+) -> None:
+    """Seen with systemd 252: it may hold the address while no service stands behind it."""
+    told = with_fake_systemctl(copy, tmp_path)
+    assert copy.launch("--start") == 0
+    assert copy.who() and copy.worker()
+    assert copy.record.manager == "systemd"
+    assert told.read_text().splitlines() == [
+        "--user enable --now openmem.socket",
+        "--user start openmem.service",
+    ]
+
+
+def test_a_stop_tells_the_manager_to_let_go_and_a_start_to_keep_again(
+    copy: Installation, tmp_path: Path
+) -> None:
+    """Design section 7: a stop is final; an enabled socket would come back at the next login."""
+    told = with_fake_systemctl(copy, tmp_path)
+    assert copy.launch("--start") == 0
+    copy.worker()
+    with copy.stream(n=100, ms=50) as response:
+        assert response.readline() == b"0\n"
+        stopped = copy.python(
+            "from openmem.host import lifecycle\nprint(lifecycle.stop(paths).state)"
+        )
+        assert stopped.communicate(timeout=60)[0].strip() == "draining"
+        assert told.read_text().splitlines()[-1] == "--user disable --now openmem.socket"
+        started = copy.python(
+            "from openmem.host import lifecycle\n"
+            "print(lifecycle.start(paths, environ, config).mode)"
+        )
+        assert started.communicate(timeout=60)[0].strip() == "recording"
+        assert "--user enable --now openmem.socket" in told.read_text().splitlines()[-2:]
+        assert response.read().splitlines()[-1].startswith(b"end")
+
+
+def with_fake_systemctl(copy: Installation, tmp_path: Path) -> Path:
+    """Install the unit files and a `systemctl` that starts the service; returns its log."""
+    told = tmp_path / "told"
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    command = " ".join(shlex.quote(w) for w in copy.command(service.MODULE, "--service", "systemd"))
+    script = folder / "systemctl"
+    script.write_text(
+        f'#!/bin/sh\necho "$*" >> {told}\n'
+        f'case "$*" in *"start openmem.service")\n'
+        f"nohup {command} </dev/null >/dev/null 2>&1 & esac\n"
+    )
+    script.chmod(0o755)
+    copy.environ["PATH"] = f"{folder}:{copy.environ['PATH']}"
+    for path in service.systemd_unit(copy.paths).files:
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
+        Path(path).touch()
+    return told
 
 
 def test_after_a_stop_a_manager_s_start_ends_well_at_once(copy: Installation) -> None:
