@@ -138,9 +138,9 @@ def tools_result(tools: list[Json], *, is_enveloped: bool) -> Json:
     return result
 
 
-def call_result(text: str, *, is_error: bool) -> Json:
-    """Return a tool's answer as plain text, without structured content, which would hide it."""
-    result: Json = {"content": [{"type": "text", "text": text}]}
+def call_result(content: list[Json], *, is_error: bool) -> Json:
+    """Return a tool's answer; without structured content, which would hide the text."""
+    result: Json = {"content": content}
     if is_error:
         result["isError"] = True
     return result

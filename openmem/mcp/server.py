@@ -150,14 +150,15 @@ class Server:
     def _call(
         self, request: Request, name: str, arguments: Json, send: Send, skip: Callable[[], None]
     ) -> None:
-        text, is_error = "", False
+        content: list[Json] = []
+        is_error = False
         try:
             with self._slots:
                 if self._is_wanted(request):
-                    text, is_error = self._toolbox.call(name, arguments, request.meta)
+                    content, is_error = self._toolbox.call(name, arguments, request.meta)
             # What was cancelled meanwhile must not be answered.
             if self._is_wanted(request, and_forget=True):
-                result = protocol.call_result(text, is_error=is_error)
+                result = protocol.call_result(content, is_error=is_error)
                 send(protocol.response(request, result, SERVER_INFO))
             else:
                 skip()

@@ -23,6 +23,7 @@ INSTRUCTIONS = (
 
 Arguments = Mapping[str, object]
 Meta = Mapping[str, object]
+Content = str | list[Json]  # text, or content blocks of the protocol
 
 
 class Argument:
@@ -75,7 +76,7 @@ class Argument:
 
 
 class ToolSpec:
-    """One tool. `run`: called with checked arguments and the call's metadata, gives the text."""
+    """One tool. `run`: called with checked arguments and the call's metadata."""
 
     __slots__ = ("arguments", "description", "name", "required", "run")
 
@@ -84,7 +85,7 @@ class ToolSpec:
         name: str,
         description: str,
         arguments: tuple[Argument, ...],
-        run: Callable[[Arguments, Meta], str],
+        run: Callable[[Arguments, Meta], Content],
         *,
         required: tuple[str, ...] = (),
     ) -> None:
@@ -133,26 +134,26 @@ class Toolbox:
     def knows(self, name: str) -> bool:
         return name in self._specs
 
-    def call(self, name: str, arguments: Mapping[str, object], meta: Meta) -> tuple[str, bool]:
-        """Return the tool's text and whether it is an error; never raises."""
+    def call(
+        self, name: str, arguments: Mapping[str, object], meta: Meta
+    ) -> tuple[list[Json], bool]:
+        """Return the tool's content blocks and whether they tell of an error; never raises."""
         spec = self._specs[name]
         try:
-            return plain_text(spec.run(spec.read(arguments), meta)), False
+            content = spec.run(spec.read(arguments), meta)
+            return text_content(content) if isinstance(content, str) else content, False
         except OpenmemError as error:
             hint = f"\n{error.hint}" if error.hint else ""
-            return plain_text(f"{error.code}: {error.message}{hint}"), True
+            return text_content(f"{error.code}: {error.message}{hint}"), True
         except Exception as error:  # noqa: BLE001 - a fault of ours must not end the session
             place = _place_of(error)
             print(f"openmem-mcp: {name}: {type(error).__name__} at {place}", file=sys.stderr)
-            return (
-                f"internal: {name} had a fault of its own ({type(error).__name__} {place}).",
-                True,
-            )
+            return text_content(f"internal: {name} failed ({type(error).__name__}, {place})."), True
 
 
-def plain_text(text: str) -> str:
-    """Return text that every client can encode: a lone surrogate is written as `\\udXXX`."""
-    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+def text_content(text: str) -> list[Json]:
+    """Return a text as content that every client can encode: lone surrogates are escaped."""
+    return [{"type": "text", "text": text.encode("utf-8", "backslashreplace").decode("utf-8")}]
 
 
 def _place_of(error: BaseException) -> str:

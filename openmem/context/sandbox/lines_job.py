@@ -95,7 +95,7 @@ def _search(
     found.begin_file(session_id)
     for seq, number, line, match in matches:
         found.add_line(seq, number, line)
-        if job.get("group"):
+        if job.get("group") and pattern.groups:
             found.add_group(match)
 
 

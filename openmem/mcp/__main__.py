@@ -1,0 +1,43 @@
+"""`openmem-mcp`: serves one agent on standard input and output until it closes them."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+_HELP = """Usage: openmem-mcp [--version]
+
+The MCP server of openmem, started by an agent: JSON-RPC, one message a line, on standard
+input and output. It takes its workspace from CLAUDE_PROJECT_DIR, else from the folder it
+is started in. Wire it with: openmem install-mcp
+"""
+
+
+def main() -> int:
+    """Serve; returns the exit status."""
+    words = sys.argv[1:]
+    if words == ["--version"]:
+        from openmem import __version__
+
+        print(f"openmem-mcp {__version__}")
+        return 0
+    if words:
+        wants_help = words in (["--help"], ["-h"])
+        print(_HELP, end="", file=sys.stdout if wants_help else sys.stderr)
+        return 0 if wants_help else 2
+    return run()
+
+
+def run() -> int:
+    """Serve without looking at the command line; for `openmem mcp`."""
+    from openmem.mcp.context_tools import context_tools
+    from openmem.mcp.server import serve
+    from openmem.mcp.tools import Toolbox
+
+    if sys.stdin is not None and sys.stdin.isatty():
+        print("openmem-mcp: waiting for an agent on standard input; Ctrl-C ends.", file=sys.stderr)
+    return serve(Toolbox(context_tools(os.environ)))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
