@@ -9,8 +9,9 @@ from __future__ import annotations
 import sys
 
 
-def main() -> int:
-    """Run the command line; returns the exit status."""
+def main(argv: list[str] | None = None) -> int:
+    """Run the command line; returns the exit status. `argv`: without the program's name."""
+    words = sys.argv[1:] if argv is None else argv
     if sys.platform == "win32":
         print(
             "openmem: runs on Linux and macOS. On Windows use it inside WSL: `wsl --install`, "
@@ -18,14 +19,22 @@ def main() -> int:
             file=sys.stderr,
         )
         return 6
-    if sys.argv[1:] == ["--version"]:
+    if words == ["--version"]:
         from openmem import __version__
 
         print(f"openmem {__version__}")
         return 0
+    if words[:1] == ["hook"] and words[1:2] and not words[1].startswith("-"):
+        from openmem.hook.client import main as hook
+
+        return hook(words[1:])
+    if words == ["mcp"]:
+        from openmem.mcp.__main__ import run as mcp
+
+        return mcp()
     from openmem.cli.app import run
 
-    return run(sys.argv[1:])
+    return run(words)
 
 
 if __name__ == "__main__":

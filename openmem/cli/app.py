@@ -16,7 +16,7 @@ import typer
 from openmem import __version__
 from openmem.base.errors import DONE, INTERNAL, INTERRUPTED, Failed, OpenmemError, Usage
 from openmem.base.paths import Paths
-from openmem.cli.command import Run
+from openmem.cli.command import Run, run_of
 from openmem.cli.console import Console
 from openmem.cli.envelope import Result, envelope_of, envelope_of_error, text_of
 
@@ -24,7 +24,8 @@ app = typer.Typer(
     name="openmem",
     help=(
         "Keep what coding agents forget: every message of every session, searchable, "
-        "and one memory for every agent."
+        "and one memory for every agent.\n\n"
+        "Start here: openmem setup. Alone on a terminal, openmem does the same."
     ),
     rich_markup_mode=None,
     add_completion=False,
@@ -41,6 +42,11 @@ def root(
         raise _Answered(Result(lines=(f"openmem {__version__}",)))
     if context.invoked_subcommand is not None:
         return None
+    run = run_of(context)
+    if run.console.is_interactive:
+        from openmem.cli.commands.setup import wizard
+
+        raise _Answered(wizard(run))
     raise _Answered(Result(lines=tuple(context.get_help().splitlines())))
 
 
@@ -54,9 +60,33 @@ class _Answered(Exception):
 
 def _join() -> None:
     """Add every command, in the order in which help lists them."""
-    from openmem.cli.commands import config, plans, policy
+    from openmem.cli.commands import (
+        agents,
+        config,
+        context,
+        doctor,
+        plans,
+        policy,
+        proxy,
+        setup,
+        status,
+        uninstall,
+        wiring,
+    )
 
-    for module in (plans, policy, config):
+    for module in (
+        setup,
+        plans,
+        uninstall,
+        wiring,
+        status,
+        context,
+        policy,
+        proxy,
+        doctor,
+        config,
+        agents,
+    ):
         module.add_to(app)
 
 

@@ -62,16 +62,15 @@ def command(
     *,
     effect: Effect,
     example: str,
-    hidden: bool = False,
-    settings: dict[str, Any] | None = None,
+    short: str,
     effect_words: str = "",
 ) -> Callable[[Body], Body]:
-    """Declare a command; its docstring's first paragraph is the sentence of its help."""
+    """Declare a command. Its docstring is the sentence of its help, `short` its line in lists."""
 
     def register(body: Body) -> Body:
         sentence = (body.__doc__ or "").strip()
         text = f"{sentence}\n\nEffect: {effect_words or EFFECTS[effect]}\n\nExample: {example}"
-        app.command(name, help=text, hidden=hidden, context_settings=settings)(body)
+        app.command(name, help=text, short_help=short)(body)
         return body
 
     return register

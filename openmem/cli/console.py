@@ -48,6 +48,10 @@ _STYLES = (
     (re.compile(r"^\s*(=|skipped|info|not asked)(?=\s)"), "dim"),
 )
 
+# A command that is broken over two lines cannot be pasted.
+_COMMAND = re.compile(r"\bopenmem(?: [a-z]+(?:-[a-z]+)*){1,2}(?: --[a-z-]+(?: [a-z]+-[a-z-]+)?)*")
+_GLUE = "\x00"
+
 
 def visible(text: str) -> str:
     """Return text with control, reordering and hidden characters written out (`\\x1b`)."""
@@ -144,15 +148,17 @@ def tilde(text: str, home: str) -> str:
 
 
 def wrapped(text: str, width: int, indent: str = "") -> list[str]:
-    """Return text as lines of at most `width`; long words (paths, commands) stay whole."""
-    return textwrap.wrap(
-        text,
+    """Return text as lines of at most `width`; paths and commands of ours stay whole."""
+    glued = _COMMAND.sub(lambda match: match.group().replace(" ", _GLUE), text)
+    lines = textwrap.wrap(
+        glued,
         width,
         break_long_words=False,
         break_on_hyphens=False,
         subsequent_indent=indent,
         initial_indent=indent,
     )
+    return [line.replace(_GLUE, " ") for line in lines]
 
 
 def _is_terminal(stream: TextIO) -> bool:

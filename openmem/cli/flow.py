@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from openmem.base.errors import INTERRUPTED, OpenmemError, Usage
 from openmem.cli.command import Run
 from openmem.cli.envelope import Result
-from openmem.cli.render.plan import plan_lines
+from openmem.cli.render.plan import Entry, plan_lines
 from openmem.plan.action import Plan
 from openmem.plan.apply import apply
 from openmem.plan.diff import described, masked
@@ -45,10 +45,12 @@ class Wish:
 class Telling:
     """What stands around a plan. `notes`: below the files; `done`: last lines when it is applied.
 
-    `data`: more keys for the envelope. `question`: asked before applying.
+    `more`: what happens besides the plan. `data`: more keys for the envelope. `question`: asked
+    before applying.
     """
 
     notes: Sequence[str] = ()
+    more: Sequence[Entry] = ()
     done: Sequence[str] = ()
     data: dict[str, Any] = field(default_factory=dict)
     question: str = "Go on?"
@@ -71,25 +73,23 @@ def carry_out(
     `carry`: applies in another way than by one `apply`. Usage without a terminal and `--yes`.
     """
     telling = telling or Telling()
-    actions = described(plan, system)
-    data: dict[str, Any] = {
-        "actions": actions,
-        "warnings": list(plan.warnings),
-        "left": [{"path": x.path, "keys": list(x.keys), "why": x.why} for x in plan.left],
-        **telling.data,
-    }
-    if plan.is_empty:
-        lines = screen(run, plan, wish, telling, actions)
-        return Result(data=data, lines=() if run.is_json else tuple(lines))
-    if wish.is_dry:
+    data: dict[str, Any] = {**described_data(plan, system), **telling.data}
+    actions = data["actions"]
+    if plan.is_empty or wish.is_dry:
         return Result(data=data, lines=tuple(screen(run, plan, wish, telling, actions)))
-    if not wish.is_agreed:
-        _ask(run, plan, wish, telling, actions)
-    elif not run.is_json:
-        run.console.say(*screen(run, plan, wish, telling, actions))
+    agree(run, plan, wish, telling, actions)
     receipt = carry(plan) if carry else apply(plan, system, run.paths, label=wish.label)
     data["receipt"] = receipt.number
     return Result(data=data, notes=("", *telling.done) if telling.done else ())
+
+
+def described_data(plan: Plan, system: System) -> dict[str, Any]:
+    """Return a plan as the envelope's data: actions, warnings, what is left and why."""
+    return {
+        "actions": described(plan, system),
+        "warnings": list(plan.warnings),
+        "left": [{"path": x.path, "keys": list(x.keys), "why": x.why} for x in plan.left],
+    }
 
 
 def screen(
@@ -109,18 +109,25 @@ def screen(
     return plan_lines(
         plan,
         home=run.paths.home,
+        state_dir=run.paths.state_dir,
         width=run.console.width,
         notes=telling.notes,
+        more=telling.more,
         diffs=diffs,
         next_steps=steps,
         is_dry=wish.is_dry or not wish.is_agreed,
     )
 
 
-def _ask(
+def agree(
     run: Run, plan: Plan, wish: Wish, telling: Telling, actions: Sequence[dict[str, Any]]
 ) -> None:
-    """Show the plan and ask whether to go on. Declined, Usage."""
+    """Show the plan and ask whether to go on, unless `--yes` said so. Declined, Usage."""
+    lines = screen(run, plan, wish, telling, actions)
+    if wish.is_agreed:
+        if not run.is_json:
+            run.console.say(*lines)
+        return
     if not run.console.is_interactive or run.is_json:
         raise Usage(
             f"{typed(run)} changes files and nobody can be asked here.",
@@ -128,7 +135,7 @@ def _ask(
         )
     from openmem.setup.ask import confirm
 
-    run.console.say(*screen(run, plan, wish, telling, actions), "")
+    run.console.say(*lines, "")
     if not confirm(telling.question):
         raise Declined("nothing was changed.")
 

@@ -15,3 +15,90 @@ Yes = Annotated[
 ]
 Diff = Annotated[bool, typer.Option("--diff", help="Show every byte that changes.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but errors.")]
+
+# One for each question of setup; `tests/setup/test_flags.py` compares them with the questions.
+Provider = Annotated[
+    str | None,
+    typer.Option(
+        "--provider", help="Where memories live: local is embedded, with no server and no key."
+    ),
+]
+Agents = Annotated[
+    list[str] | None,
+    typer.Option("--agent", help="Wire this agent; may be repeated. Left out: all that are found."),
+]
+Without = Annotated[
+    list[str] | None, typer.Option("--without", help="Leave this agent out; may be repeated.")
+]
+Hooks = Annotated[
+    bool | None,
+    typer.Option(
+        "--hooks/--no-hooks",
+        help="Install the hooks that tell openmem of a session and its folder.",
+        show_default=False,
+    ),
+]
+Mcp = Annotated[
+    bool | None,
+    typer.Option(
+        "--mcp/--no-mcp",
+        help="Give the agents the search tools, as an MCP server.",
+        show_default=False,
+    ),
+]
+AllowTools = Annotated[
+    bool | None,
+    typer.Option(
+        "--allow-tools/--no-allow-tools",
+        help="Let the agents call openmem's own tools without asking each time.",
+        show_default=False,
+    ),
+]
+Proxy = Annotated[
+    bool | None,
+    typer.Option(
+        "--proxy/--no-proxy",
+        help="Run the recording proxy and send the wired agents through it.",
+        show_default=False,
+    ),
+]
+Port = Annotated[
+    int | None,
+    typer.Option(
+        "--port", help="Port of the proxy on 127.0.0.1; the next free one when it is taken."
+    ),
+]
+Upstream = Annotated[
+    str | None,
+    typer.Option(
+        "--upstream",
+        help="Where Claude Code's requests go on to; the address in force if left out.",
+    ),
+]
+Service = Annotated[
+    bool | None,
+    typer.Option(
+        "--service/--no-service",
+        help="Keep the proxy with the user's service manager; else a process of our own does.",
+        show_default=False,
+    ),
+]
+StoreGit = Annotated[
+    bool | None,
+    typer.Option(
+        "--store-git/--no-store-git",
+        help="Store, recall and retain sessions in git repositories.",
+        show_default=False,
+    ),
+]
+StoreOther = Annotated[
+    bool | None,
+    typer.Option(
+        "--store-other/--no-store-other",
+        help="Store, recall and retain sessions in every other folder.",
+        show_default=False,
+    ),
+]
+AnswersFile = Annotated[
+    str | None, typer.Option("--answers", help="A TOML file of answers; flags win over it.")
+]

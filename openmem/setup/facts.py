@@ -8,40 +8,43 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from openmem.agents.agent import Detected
+
 DEFAULT_UPSTREAM = "https://api.anthropic.com"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FoundAgent:
-    """One agent openmem knows. `version`: "" when the agent is not on this machine.
+class KnownAgent:
+    """One agent openmem can wire. `detected`: None when it is not on this machine.
 
-    `upstream`: the address its requests went to before us. `problems`: what keeps us from wiring
-    it, each one sentence.
+    `upstream`: the address its requests went to before us.
     """
 
     name: str
     title: str
-    is_found: bool = False
-    version: str = ""
+    detected: Detected | None = None
     upstream: str = DEFAULT_UPSTREAM
-    problems: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
     """What was found. `port`: proposed, free or already ours; `wanted_port`: the one preferred.
 
-    `service_manager`: "systemd", "launchd" or "". `has_policy`: a policy file exists and is kept.
+    `running_port`: of our proxy, 0 when none runs. `service_manager`: "systemd", "launchd" or "".
+    `has_policy`: a policy file exists and is kept. `project`: the folder setup was started in, or
+    its repository.
     """
 
-    agents: tuple[FoundAgent, ...] = ()
+    agents: tuple[KnownAgent, ...] = ()
     provider: str = "local"
     providers: tuple[str, ...] = ("local",)
     proxy_enabled: bool = True
     wanted_port: int = 8913
     port: int = 8913
+    running_port: int = 0
     service_manager: str = ""
     has_policy: bool = False
+    project: str = ""
 
     @property
     def agent_names(self) -> tuple[str, ...]:
@@ -51,9 +54,9 @@ class Facts:
     @property
     def found_names(self) -> tuple[str, ...]:
         """The agents that are on this machine."""
-        return tuple(agent.name for agent in self.agents if agent.is_found)
+        return tuple(agent.name for agent in self.agents if agent.detected is not None)
 
-    def agent(self, name: str) -> FoundAgent | None:
+    def agent(self, name: str) -> KnownAgent | None:
         """Return an agent by name."""
         return next((agent for agent in self.agents if agent.name == name), None)
 

@@ -91,8 +91,9 @@ def test_home_is_written_as_a_tilde_in_errors_and_only_whole_folders_are() -> No
 
 def test_long_words_stay_whole() -> None:
     """Ours: a command or a path that is broken cannot be pasted."""
-    lines = wrapped("run `openmem setup --without claude-code` " + "x" * 90, 40)
-    assert "x" * 90 in lines
+    lines = wrapped("one two or `openmem setup --without claude-code`, three " + "x" * 90, 40)
+    assert "x" * 90 in lines and "`openmem setup --without claude-code`," in lines
+    assert all("\x00" not in line for line in lines)
 
 
 def test_columns_line_up_for_wide_characters() -> None:

@@ -165,14 +165,17 @@ def session(**held: Any) -> dict[str, Any]:
         "output_tokens": 41_000,
         "fail_opens": 0,
         "last_at": "2026-11-30T00:51:00Z",
+        "threads": [],
         **held,
     }
 
 
 def test_context_status_is_one_line_a_session() -> None:
     """screens.md, openmem context status."""
+    thread = {key: value for key, value in session(agent_id="a1", prompt_tokens=12_000).items()}
+    threads = [{**thread, "kind": kind} for kind in ("main", *["sub-agent"] * 4, "side")]
     sessions = [
-        session(),
+        session(threads=threads),
         session(
             session_id="short",
             agent="",
@@ -199,7 +202,7 @@ def test_context_search_shows_hits_with_their_neighbours() -> None:
     """screens.md, openmem context search."""
 
     def row(seq: int, role: str, text: str) -> dict[str, Any]:
-        return {"seq": seq, "role": role, "kind": "text", "name": "", "text": text}
+        return {"seq": seq, "role": role, "kind": "text", "name": "", "excerpt": text}
 
     sid = "7f3a0c44-0000-4000-8000-000000000091"
     data = {
@@ -217,8 +220,8 @@ def test_context_search_shows_hits_with_their_neighbours() -> None:
                 "excerpt": "… we rotate the [signing key] every 90 days, \x1b[31mnow",
                 "before": [],
                 "after": [row(413, "assistant", "Noted: rotation\nevery 90 days. " + "x" * 90)],
-                "at": "2026-11-28T00:00:00Z",
-                "project": "openmem",
+                "created_at": "2026-11-28T00:00:00Z",
+                "cwd": "/home/dev/src/openmem",
             },
             {
                 "session_id": sid,
@@ -230,8 +233,8 @@ def test_context_search_shows_hits_with_their_neighbours() -> None:
                 "excerpt": "[signing key] fingerprint 4A:1F:…",
                 "before": [],
                 "after": [],
-                "at": "2026-11-28T00:00:00Z",
-                "project": "openmem",
+                "created_at": "2026-11-28T00:00:00Z",
+                "cwd": "/home/dev/src/openmem",
             },
         ],
     }

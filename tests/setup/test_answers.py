@@ -6,16 +6,16 @@ from pathlib import Path
 
 import pytest
 
+from openmem.agents.agent import Detected
 from openmem.base.errors import Usage
 from openmem.setup.answers import gather, read_answers
-from openmem.setup.facts import Facts, FoundAgent
+from openmem.setup.facts import Facts, KnownAgent
 from openmem.setup.questions import BY_NAME, QUESTIONS, Answer, Question
 
-CLAUDE = FoundAgent(
+CLAUDE = KnownAgent(
     name="claude-code",
     title="Claude Code",
-    is_found=True,
-    version="2.1.332",
+    detected=Detected(name="claude-code", title="Claude Code", version="2.1.332"),
     upstream="https://gateway.test",
 )
 FACTS = Facts(agents=(CLAUDE,), service_manager="systemd", port=8914)

@@ -13,12 +13,6 @@ from openmem.setup.doctor import machine
 from openmem.setup.doctor.finding import Finding, worst
 from openmem.setup.doctor.settings import check_config, check_policy
 
-MOUNTS = """\
-22 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw
-30 22 0:30 / /home/dev rw shared:2 - virtiofs share rw
-31 22 0:31 / /home/dev/My\\040Disk rw - ext4 /dev/sdb1 rw
-"""
-
 
 def test_this_interpreter_is_fine() -> None:
     """Ours."""
@@ -32,11 +26,8 @@ def test_sqlite_without_full_text_search_is_an_error(monkeypatch: pytest.MonkeyP
     assert machine.check_python().outcome == "error"
 
 
-def test_a_shared_mount_is_told_and_the_nearest_mount_counts(home: Path, tmp_path: Path) -> None:
+def test_a_shared_mount_is_told(home: Path, tmp_path: Path) -> None:
     """Users' report 21."""
-    assert machine.filesystem_of("/home/dev/.local/share", MOUNTS) == "virtiofs"
-    assert machine.filesystem_of("/home/dev/My Disk/state", MOUNTS) == "ext4"
-    assert machine.filesystem_of("/home/developer", MOUNTS) == "ext4"
     listing = tmp_path / "mounts"
     listing.write_text(f"1 0 0:1 / {home} rw - nfs4 server rw\n")
     finding = machine.check_mount(Paths(os.environ), str(listing))

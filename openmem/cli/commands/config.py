@@ -19,7 +19,13 @@ def add_to(app: typer.Typer) -> None:
     app.add_typer(config)
 
 
-@command(config, "show", effect="read-only", example="openmem config show --origin")
+@command(
+    config,
+    "show",
+    short="Show all of it.",
+    effect="read-only",
+    example="openmem config show --origin",
+)
 def show(
     context: typer.Context,
     origin: Annotated[
@@ -53,7 +59,13 @@ def show(
     return Result(data=data, lines=tuple(columns(rows)))
 
 
-@command(config, "get", effect="read-only", example="openmem config get proxy.port")
+@command(
+    config,
+    "get",
+    short="Print one setting.",
+    effect="read-only",
+    example="openmem config get proxy.port",
+)
 def get(
     context: typer.Context,
     name: Annotated[str, typer.Argument(help="A setting, such as proxy.port.")],
@@ -75,14 +87,26 @@ def get(
     return Result(data={"name": name, "value": value, "origin": source}, lines=(str(line),))
 
 
-@command(config, "path", effect="read-only", example="openmem config path")
+@command(
+    config,
+    "path",
+    short="Print where the settings are.",
+    effect="read-only",
+    example="openmem config path",
+)
 def path(context: typer.Context, json: Json = False) -> Result:
     """Print where the settings file is; it may not exist yet."""
     run = run_of(context)
     return Result(data={"path": run.paths.config_file}, lines=(run.paths.config_file,))
 
 
-@command(config, "set", effect="changes files", example="openmem config set proxy.port 8914")
+@command(
+    config,
+    "set",
+    short="Write one setting.",
+    effect="changes files",
+    example="openmem config set proxy.port 8914",
+)
 def set_(
     context: typer.Context,
     name: Annotated[str, typer.Argument(help="A setting, such as proxy.port.")],

@@ -13,8 +13,20 @@ from openmem.cli.options import Diff, DryRun, Json, Quiet, Yes
 
 
 def add_to(app: typer.Typer) -> None:
-    command(app, "verify", effect="read-only", example="openmem verify")(verify)
-    command(app, "undo", effect="changes files", example="openmem undo --list")(undo)
+    command(
+        app,
+        "verify",
+        short="Check that what openmem wrote is in place.",
+        effect="read-only",
+        example="openmem verify",
+    )(verify)
+    command(
+        app,
+        "undo",
+        short="Take back the last run.",
+        effect="changes files",
+        example="openmem undo --list",
+    )(undo)
 
 
 def verify(context: typer.Context, json: Json = False) -> Result:

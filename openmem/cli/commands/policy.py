@@ -19,7 +19,7 @@ def add_to(app: typer.Typer) -> None:
     app.add_typer(policy)
 
 
-@command(policy, "show", effect="read-only", example="openmem policy show")
+@command(policy, "show", short="Show all of it.", effect="read-only", example="openmem policy show")
 def show(context: typer.Context, json: Json = False) -> Result:
     """Show the defaults and rules of the policy."""
     from openmem.base.policy import load_policy
@@ -41,7 +41,13 @@ def show(context: typer.Context, json: Json = False) -> Result:
     return Result(data=data, lines=tuple(policy_lines(loaded, path, home, run.console.width)))
 
 
-@command(policy, "explain", effect="read-only", example="openmem policy explain ~/src/site")
+@command(
+    policy,
+    "explain",
+    short="Say why for one folder.",
+    effect="read-only",
+    example="openmem policy explain ~/src/site",
+)
 def explain(
     context: typer.Context,
     path: Annotated[str, typer.Argument(help="A folder; the current one if left out.")] = ".",
@@ -81,7 +87,13 @@ Use = Annotated[
 Why = Annotated[str, typer.Option("--why", help="A reason, kept in the file.")]
 
 
-@command(policy, "allow", effect="changes files", example="openmem policy allow ~/notes")
+@command(
+    policy,
+    "allow",
+    short="Let a folder be stored.",
+    effect="changes files",
+    example="openmem policy allow ~/notes",
+)
 def allow(
     context: typer.Context,
     path: Folder = None,
@@ -101,7 +113,11 @@ def allow(
 
 
 @command(
-    policy, "deny", effect="changes files", example="openmem policy deny ~/work/client --why client"
+    policy,
+    "deny",
+    short="Keep a folder from being stored.",
+    effect="changes files",
+    example="openmem policy deny ~/work/client --why client",
 )
 def deny(
     context: typer.Context,

@@ -11,6 +11,8 @@ from typing import Any
 from openmem.cli.console import visible, wrapped
 from openmem.cli.render.table import clipped, columns
 
+_THREADS_SHOWN = 3
+
 
 def short_id(session_id: str) -> str:
     """Return a session's id as lists show it: head, ellipsis, tail."""
@@ -53,16 +55,29 @@ def share_text(part: int, whole: int) -> str:
 
 
 def status_lines(
-    sessions: Sequence[Mapping[str, Any]], *, head: str, now_seconds: float, width: int
+    sessions: Sequence[Mapping[str, Any]],
+    *,
+    head: str,
+    now_seconds: float,
+    width: int,
+    hidden: int = 0,
 ) -> list[str]:
-    """Return one line per session, newest first as given. `head`: what stands above them."""
+    """Return one line per session, newest first as given.
+
+    `head`: what stands above them. `hidden`: how many older ones are not among them.
+    """
     lines = wrapped(head, width)
     if not sessions:
         return [*lines, "", "No session is kept yet. Start a wired agent in a git repository."]
     names = ("SESSION", "AGENT", "PROJECT", "PROMPT", "TRIMS", "CACHE", "BUSTS", "LAST")
-    rows = [list(names), *(_status_row(session, now_seconds) for session in sessions)]
+    rows = [list(names)]
+    for session in sessions:
+        rows.append(_status_row(session, now_seconds))
+        rows += _thread_rows(session["threads"], now_seconds)
     lines += ["", *columns(rows, right=(3, 4, 5, 6))]
     fail_opens = sum(session["fail_opens"] for session in sessions)
+    if hidden:
+        lines.append(f"and {hidden} older ones:  openmem context status --limit 0")
     return [
         *lines,
         "",
@@ -72,22 +87,45 @@ def status_lines(
 
 
 def _status_row(session: Mapping[str, Any], now_seconds: float) -> list[str]:
-    prompt = session["input_tokens"] + session["cache_read_tokens"]
-    prompt += session["cache_creation_tokens"]
-    project = (session["cwd"] or "").rstrip("/").rpartition("/")[2] or session["bank"] or "–"
+    project = project_of(session["cwd"]) or session["bank"] or "–"
     return [
         short_id(session["session_id"]),
         clipped(visible(session["agent"] or "–"), 12),
         clipped(visible(project), 18),
-        count_text(session["prompt_tokens"]) if session["prompt_tokens"] else "–",
-        str(session["trims"]),
-        share_text(session["cache_read_tokens"], prompt),
-        str(session["busts"]) if session["busts"] else "–",
-        _age_of(session["last_at"], now_seconds),
+        *_numbers(session, now_seconds),
     ]
 
 
-def _age_of(at: str, now_seconds: float) -> str:
+def _thread_rows(threads: Sequence[Mapping[str, Any]], now_seconds: float) -> list[list[str]]:
+    """Return the sub-agents of a session, the last used ones; titles and warm-ups are left out."""
+    agents = [thread for thread in threads if thread["kind"] == "sub-agent"]
+    rows = [
+        [f" └ {visible(thread['agent_id'])[:6]}", "sub-agent", "", *_numbers(thread, now_seconds)]
+        for thread in agents[:_THREADS_SHOWN]
+    ]
+    if len(agents) > _THREADS_SHOWN:
+        rows.append([f" └ {len(agents) - _THREADS_SHOWN} more", "", "", "", "", "", "", ""])
+    return rows
+
+
+def _numbers(counts: Mapping[str, Any], now_seconds: float) -> list[str]:
+    prompt = counts["input_tokens"] + counts["cache_read_tokens"] + counts["cache_creation_tokens"]
+    return [
+        count_text(counts["prompt_tokens"]) if counts["prompt_tokens"] else "–",
+        str(counts["trims"]),
+        share_text(counts["cache_read_tokens"], prompt),
+        str(counts["busts"]) if counts["busts"] else "–",
+        age_since(counts["last_at"], now_seconds),
+    ]
+
+
+def project_of(cwd: str) -> str:
+    """Return the name of a session's folder; "" when it is not known."""
+    return cwd.rstrip("/").rpartition("/")[2]
+
+
+def age_since(at: str, now_seconds: float) -> str:
+    """Return how long ago a time of ours was, a dash when it is none."""
     from openmem.base.clock import seconds_of
 
     try:
@@ -99,7 +137,7 @@ def _age_of(at: str, now_seconds: float) -> str:
 def hit_lines(data: Mapping[str, Any], *, now_seconds: float, width: int) -> list[str]:
     """Return what a search found: a count, then each hit with its neighbours.
 
-    `data`: as in the envelope, each hit with `at` and `project` beside the promised keys.
+    `data`: as in the envelope.
     """
     hits = data["hits"]
     if not hits:
@@ -129,17 +167,17 @@ def hit_lines(data: Mapping[str, Any], *, now_seconds: float, width: int) -> lis
 def _hit_head(hit: Mapping[str, Any], now_seconds: float, width: int) -> str:
     who = f"{hit['role']} {hit['name']}".strip()
     state = "" if hit["in_context"] else "  trimmed"
-    age = _age_of(hit.get("at", ""), now_seconds)
+    age = age_since(hit["created_at"], now_seconds)
     told = "" if age == "–" else f"  {age} ago" if age != "now" else "  now"
     left = visible(f"{short_id(hit['session_id'])} #{hit['seq']}  {who}{state}{told}")
-    project = clipped(visible(hit.get("project", "")), 24)
+    project = clipped(visible(project_of(hit["cwd"])), 24)
     gap = width - len(left) - len(project)
     return f"{left}{' ' * gap}{project}" if project and gap >= 2 else left
 
 
 def _neighbour(row: Mapping[str, Any], width: int) -> str:
     who = f"{row['role']} {row['name']}".strip()
-    text = visible(" ".join(row["text"].split()))
+    text = visible(" ".join(row["excerpt"].split()))
     return "  " + clipped(f"#{row['seq']}  {visible(who)}  {text}", width - 2)
 
 

@@ -27,7 +27,7 @@ from openmem.plan.action import (
 )
 from openmem.plan.diff import mark_of
 
-_WIDEST_NAME = 40  # a name up to here stands beside its reason, a longer one above it
+_WIDEST_NAME = 38  # a name up to here stands beside its reason, a longer one above it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,20 +66,28 @@ def entry_of(action: Action, home: str) -> Entry | None:
             return None
 
 
+# Our own processes are started by a long line of python; this is what a person would type for it.
+_OWN_WORDS = {
+    "--start": "openmem proxy start",
+    "--stop": "openmem proxy stop --now",
+    "--give-way": "openmem proxy stop --now",
+}
+
+
 def command_text(argv: Sequence[str], home: str) -> str:
-    """Return a command as it would be typed; a long interpreter path by its name."""
-    words = list(argv)
-    if len(words) > 2 and words[1:3] == ["-m", "openmem"]:
-        words[:3] = ["openmem"]
+    """Return a command as it would be typed."""
+    if any("openmem.host.supervisor" in word for word in argv) and argv[-1] in _OWN_WORDS:
+        return _OWN_WORDS[argv[-1]]
     return " ".join(
-        display(word, home) if word.startswith("/") else shlex.quote(word) for word in words
+        display(word, home) if word.startswith(home + "/") else shlex.quote(word) for word in argv
     )
 
 
-def entries_of(plan: Plan, home: str) -> list[Entry]:
-    """Return the lines of a plan: settings of openmem first, then files, then commands."""
+def entries_of(plan: Plan, home: str, state_dir: str = "") -> list[Entry]:
+    """Return the lines of a plan: settings first, then what stands in our state, then commands."""
     paths = [a.path for a in plan.actions if isinstance(a, WriteFile | RemoveFile)]
     shown: list[Entry] = []
+    inside = display(state_dir, home) + "/" if state_dir else "\0"
     for action in plan.actions:
         if isinstance(action, MakeDir | RemoveDir) and any(
             path.startswith(action.path.rstrip("/") + "/") for path in paths
@@ -88,10 +96,10 @@ def entries_of(plan: Plan, home: str) -> list[Entry]:
         entry = entry_of(action, home)
         if entry is not None and entry not in shown:
             shown.append(entry)
-    return sorted(shown, key=lambda entry: entry.mark == "$")
+    return sorted(shown, key=lambda entry: (entry.mark == "$", entry.name.startswith(inside)))
 
 
-def headline(plan: Plan) -> str:
+def headline(plan: Plan, more: Sequence[Entry] = ()) -> str:
     """Return what the plan amounts to: `change 5 files and run 1 command`; "" when empty."""
     files = {a.path for a in plan.actions if isinstance(a, WriteFile | RemoveFile)}
     commands = sum(isinstance(a, RunCommand) for a in plan.actions)
@@ -100,9 +108,11 @@ def headline(plan: Plan) -> str:
         parts.append("change " + counted(len(files), "file"))
     if commands:
         parts.append("run " + counted(commands, "command"))
+    if more:
+        parts.append("remove " + counted(len(more), "folder"))
     if not parts and any(isinstance(a, MakeDir | RemoveDir) for a in plan.actions):
         parts.append("tidy up folders")
-    return " and ".join(parts)
+    return " and ".join(part for part in (", ".join(parts[:-1]), *parts[-1:]) if part)
 
 
 def counted(number: int, noun: str) -> str:
@@ -146,18 +156,23 @@ def plan_lines(
     *,
     home: str,
     width: int,
+    state_dir: str = "",
     notes: Sequence[str] = (),
+    more: Sequence[Entry] = (),
     diffs: Sequence[str] = (),
     next_steps: Sequence[str] = (),
     is_dry: bool = True,
 ) -> list[str]:
-    """Return the screen of a plan. `notes`: sentences below the files; `diffs`: lines, if asked."""
-    if plan.is_empty:
+    """Return the screen of a plan. `notes`: sentences below the files; `diffs`: lines, if asked.
+
+    `more`: what happens besides the plan, as one entry each.
+    """
+    if plan.is_empty and not more:
         return ["Nothing to do.", *left_lines(plan.left, home, width)]
-    what = headline(plan)
+    what = headline(plan, more)
     still = " Nothing is written yet." if is_dry else ""
     lines = wrapped(f"openmem will {what}.{still}", width) if what else []
-    lines += ["", *entry_lines(entries_of(plan, home), width)]
+    lines += ["", *entry_lines([*entries_of(plan, home, state_dir), *more], width)]
     if diffs:
         lines += ["", *diffs]
     told = [f"Warning: {text}" for text in plan.warnings]

@@ -20,6 +20,16 @@ def word(allowed: bool | None) -> str:
     return "–" if allowed is None else "yes" if allowed else "no"
 
 
+def policy_words(policy: Policy) -> str:
+    """Return what is stored, in a few words."""
+    if policy.problem:
+        return "nothing is stored (no policy that can be used)"
+    short = {"git": "git repos", "other": "other folders", "unregistered": "unknown folders"}
+    kinds = [short[kind] for kind in KINDS if policy.defaults.get(kind, {}).get("store")]
+    rules = f"{len(policy.rules)} rules" if len(policy.rules) != 1 else "1 rule"
+    return ", ".join([*kinds, *([rules] if policy.rules else [])]) or "nothing is stored"
+
+
 def policy_lines(policy: Policy, path: str, home: str, width: int) -> list[str]:
     """Return the whole policy."""
     if policy.problem:

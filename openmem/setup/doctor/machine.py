@@ -11,12 +11,12 @@ import sys
 
 from openmem import __version__
 from openmem.base.paths import Paths
+from openmem.context.store.mount import MOUNTS_FILE, shared_file_system
+from openmem.plan.action import Plan, RunCommand
 from openmem.setup.doctor.finding import Finding
 
 _LOW_DISK_BYTES = 500_000_000
 _LEAST_PYTHON = (3, 11)
-# Shared mounts on which a database in WAL mode has been destroyed; users' report 21.
-SHARED_FILESYSTEMS = ("virtiofs", "9p", "nfs", "nfs4", "cifs", "smb3", "fuse.sshfs", "vboxsf")
 
 
 def check_python() -> Finding:
@@ -74,14 +74,10 @@ def check_disk(paths: Paths) -> Finding:
     return Finding(name="disk", outcome="ok", subject="disk", detail=text)
 
 
-def check_mount(paths: Paths, mounts: str = "/proc/self/mountinfo") -> Finding | None:
+def check_mount(paths: Paths, mounts_file: str = MOUNTS_FILE) -> Finding | None:
     """A shared or network mount under the state folder; None where there is nothing to say."""
-    try:
-        with open(mounts, encoding="utf-8", errors="surrogateescape") as file:
-            kind = filesystem_of(os.path.realpath(nearest_folder(paths.state_dir)), file.read())
-    except OSError:
-        return None  # no mountinfo on macOS; the store itself looks again when it opens a file
-    if kind not in SHARED_FILESYSTEMS:
+    kind = shared_file_system(nearest_folder(paths.state_dir), mounts_file)
+    if not kind:
         return None
     return Finding(
         name="mount",
@@ -90,20 +86,6 @@ def check_mount(paths: Paths, mounts: str = "/proc/self/mountinfo") -> Finding |
         detail=f"{paths.state_dir} is on a shared mount ({kind})",
         advice="set OPENMEM_STATE_DIR to a folder on this machine's own disk",
     )
-
-
-def filesystem_of(path: str, mountinfo: str) -> str:
-    """Return the kind of file system that holds a path, by a mountinfo text; "" if unknown."""
-    best, kind = "", ""
-    for line in mountinfo.splitlines():
-        fields = line.split(" ")
-        if "-" not in fields[6:] or len(fields) < 9:
-            continue
-        point = fields[4].replace("\\040", " ")
-        is_inside = path == point or path.startswith(point.rstrip("/") + "/")
-        if is_inside and len(point) >= len(best):
-            best, kind = point, fields[fields.index("-", 6) + 1]
-    return kind
 
 
 def check_permissions(paths: Paths) -> Finding:
@@ -127,11 +109,20 @@ def check_permissions(paths: Paths) -> Finding:
             outcome="error",
             subject="permissions",
             detail=f"other users can reach {wrong[0]}{others}",
-            advice=f"chmod -R go-rwx {paths.state_dir} {paths.config_dir}",
+            advice="openmem doctor --fix   takes it back to this user",
+            fix=_closed(paths),
         )
     return Finding(
         name="permissions", outcome="ok", detail="permissions: only this user reaches the files"
     )
+
+
+def _closed(paths: Paths) -> Plan:
+    roots = [root for root in (paths.state_dir, paths.config_dir) if os.path.isdir(root)]
+    command = RunCommand(
+        argv=("chmod", "-R", "go-rwx", *roots), why="keeps other users out of openmem's files"
+    )
+    return Plan(actions=(command,))
 
 
 def _is_open(path: str) -> bool:

@@ -1,0 +1,269 @@
+"""`openmem context`: the stored sessions, read directly; no service has to run."""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from openmem.base.errors import NotFound, OpenmemError, StoreUnavailable, Usage
+from openmem.cli.command import Run, command, group, run_of
+from openmem.cli.envelope import Result
+from openmem.cli.options import Json
+
+if TYPE_CHECKING:
+    from openmem.context.search.query import Page
+    from openmem.context.store.reader import SessionReader, StoredRow
+
+context = group("context", "Read the stored sessions: list, search, show.")
+
+
+def add_to(app: typer.Typer) -> None:
+    app.add_typer(context)
+
+
+@command(
+    context,
+    "status",
+    short="List the stored sessions.",
+    effect="read-only",
+    example="openmem context status",
+)
+def status(
+    context: typer.Context,
+    limit: Annotated[int, typer.Option("--limit", help="Sessions to list; 0 is all.")] = 20,
+    json: Json = False,
+) -> Result:
+    """List the stored sessions, the newest first, with tokens, trims and cache use."""
+    from openmem.base.policy import load_policy
+    from openmem.cli.render.context import size_text, status_lines
+    from openmem.cli.render.policy import policy_words
+    from openmem.cli.render.proxy import proxy_line
+    from openmem.context.overview import overview
+    from openmem.host import lifecycle
+
+    run = run_of(context)
+    found = overview(run.paths)
+    proxy = lifecycle.status(run.paths)
+    policy = load_policy(run.paths.policy_file, run.paths.home)
+    listed = [asdict(summary) for summary in found.sessions]
+    size = size_text(sum(entry["bytes"] for entry in listed))
+    head = f"{proxy_line(proxy, time.time())} · store {size} in {len(listed)} sessions · "
+    head += f"policy: {policy_words(policy)}"
+    data = {
+        "sessions": listed,
+        "proxy": proxy.to_json(),
+        "policy": {
+            "problem": policy.problem,
+            "defaults": {kind: dict(uses) for kind, uses in policy.defaults.items()},
+            "rules": len(policy.rules),
+        },
+    }
+    shown = listed if limit <= 0 else listed[:limit]
+    lines = status_lines(
+        shown,
+        head=head,
+        hidden=len(listed) - len(shown),
+        now_seconds=time.time(),
+        width=run.console.width,
+    )
+    return Result(data=data, lines=tuple(lines), problems=_skipped(found.skipped))
+
+
+Role = Annotated[
+    list[str] | None,
+    typer.Option("--role", help="user, tool, assistant or system; may be repeated; all for all."),
+]
+InContext = Annotated[
+    bool | None,
+    typer.Option(
+        "--in-context/--trimmed",
+        help="Only rows that are still sent to the model, or only removed ones.",
+        show_default=False,
+    ),
+]
+
+
+@command(
+    context,
+    "search",
+    short="Search what was said.",
+    effect="read-only",
+    example='openmem context search "signing key" --context 1',
+)
+def search_(
+    context: typer.Context,
+    query: Annotated[
+        str | None, typer.Argument(help="Words to look for.", show_default=False)
+    ] = None,
+    pattern: Annotated[
+        str, typer.Option("--pattern", help="A regular expression instead of words.")
+    ] = "",
+    role: Role = None,
+    session: Annotated[
+        str, typer.Option("--session", help="One session only; the start of its id will do.")
+    ] = "",
+    all_workspaces: Annotated[
+        bool, typer.Option("--all-workspaces", help="Not only sessions of this folder's project.")
+    ] = False,
+    in_context: InContext = None,
+    neighbours: Annotated[
+        int, typer.Option("--context", help="Rows to show before and after each hit, 0 to 5.")
+    ] = 0,
+    limit: Annotated[int, typer.Option("--limit", help="Hits to show, 1 to 200.")] = 8,
+    include_echo: Annotated[
+        bool, typer.Option("--include-echo", help="Also rows that repeat openmem's own answers.")
+    ] = False,
+    json: Json = False,
+) -> Result:
+    """Search the stored sessions of this folder's project, or of all."""
+    from openmem.base.workspace import workspace_of
+    from openmem.cli.render.context import hit_lines
+    from openmem.context.search.engine import search
+    from openmem.context.search.query import Query, Scope
+
+    run = run_of(context)
+    if not query and not pattern:
+        raise Usage("give words to look for, or --pattern.")
+    roles = tuple(role or ("user", "tool"))
+    asked = Query(
+        text=query or "",
+        pattern=pattern,
+        roles=() if "all" in roles else roles,
+        in_context=in_context,
+        context=neighbours,
+        limit=limit,
+        session_id=_session_id(run, session) if session else "",
+        include_echo=include_echo,
+    ).checked()
+    scope = Scope(all_workspaces=True)
+    if not session and not all_workspaces:
+        scope = Scope(workspace_key=workspace_of(os.getcwd()).key)
+    page = search(run.paths, asked, scope)
+    data = _page_data(page)
+    lines = hit_lines(data, now_seconds=time.time(), width=run.console.width)
+    notes: list[str] = []
+    if not page.hits and not scope.all_workspaces:
+        notes.append("Only this folder's project was searched; everywhere:  --all-workspaces")
+    if page.timed_out:
+        notes.append("The time was up before everything was searched; narrow it with --session.")
+    return Result(
+        data=data, lines=tuple(lines), notes=tuple(notes), problems=_skipped(page.skipped)
+    )
+
+
+def _page_data(page: Page) -> dict[str, Any]:
+    hits = []
+    for hit in page.hits:
+        entry = asdict(hit)
+        entry["before"] = list(entry["before"])
+        entry["after"] = list(entry["after"])
+        hits.append(entry)
+    return {
+        "hits": hits,
+        "total_matches": page.total_matches,
+        "line_matches": page.line_matches,
+        "mode": page.mode,
+        "timed_out": page.timed_out,
+        "sessions_searched": page.sessions_searched,
+        "skipped": list(page.skipped),
+    }
+
+
+@command(
+    context,
+    "show",
+    short="Show a session's rows, or one whole.",
+    effect="read-only",
+    example="openmem context show 7f3a0c44 --row 412",
+)
+def show(
+    context: typer.Context,
+    session: Annotated[str, typer.Argument(help="A session; the start of its id will do.")],
+    row: Annotated[
+        int | None, typer.Option("--row", help="Print this row whole.", show_default=False)
+    ] = None,
+    limit: Annotated[int, typer.Option("--limit", help="Rows to list; 0 is all.")] = 50,
+    json: Json = False,
+) -> Result:
+    """Show the last rows of a session, or one row with its whole text."""
+    from openmem.context.store.reader import open_session
+
+    run = run_of(context)
+    sid = _session_id(run, session)
+    with open_session(run.paths, sid) as reader:
+        return _one_row(run, reader, row) if row is not None else _rows(run, reader, limit)
+
+
+def _one_row(run: Run, reader: SessionReader, seq: int) -> Result:
+    from openmem.cli.console import visible
+    from openmem.cli.render.context import row_head
+
+    found = reader.row(seq)
+    if found is None:
+        raise NotFound(
+            f"session {reader.session_id} has no row {seq}.",
+            hint=f"`openmem context show {reader.session_id[:8]}` lists them.",
+        )
+    data = _row_data(found)
+    text = visible(found.text) if run.console.stdout.isatty() else found.text
+    lines = text.removesuffix("\n").split("\n")
+    blobs = [f"(payload {blob_id} is kept beside the store)" for blob_id in found.blob_ids]
+    return Result(
+        data={"session_id": reader.session_id, "row": data},
+        lines=(*lines, *blobs),
+        notes=(row_head(data),),
+    )
+
+
+def _rows(run: Run, reader: SessionReader, limit: int) -> Result:
+    from openmem.cli.render.context import session_lines
+
+    rows = [_row_data(row) for row in reader.rows()]
+    shown = rows if limit <= 0 else rows[-limit:]
+    entry = reader.entry
+    head = f"session {reader.session_id}, {entry.agent or 'unknown agent'}, "
+    head += f"{entry.cwd or 'unknown folder'}, {len(rows)} rows"
+    if len(shown) < len(rows):
+        head += f"; the last {len(shown)} are shown, --limit 0 shows all"
+    lines = session_lines(shown, head=head, width=run.console.width)
+    data = {
+        "session_id": reader.session_id,
+        "agent": entry.agent,
+        "cwd": entry.cwd,
+        "bank": entry.bank,
+        "rows": shown,
+        "row_count": len(rows),
+    }
+    return Result(data=data, lines=tuple(lines))
+
+
+def _row_data(row: StoredRow) -> dict[str, Any]:
+    data = asdict(row)
+    data["blob_ids"] = list(row.blob_ids)
+    return data
+
+
+def _session_id(run: Run, text: str) -> str:
+    """Return the id of the one session that `text` begins. NotFound, Usage when there are more."""
+    from openmem.context.store.catalog import entries
+
+    known = [entry.session_id for entry in entries(run.paths)]
+    if text in known:
+        return text
+    found = [sid for sid in known if text and sid.startswith(text)]
+    if not found:
+        raise NotFound(
+            f"there is no stored session {text!r}.",
+            hint="`openmem context status` lists the sessions.",
+        )
+    if len(found) > 1:
+        raise Usage(f"{text!r} begins {len(found)} sessions: {', '.join(found[:4])}.")
+    return found[0]
+
+
+def _skipped(lines: tuple[str, ...]) -> tuple[OpenmemError, ...]:
+    return tuple(StoreUnavailable(line) for line in lines)

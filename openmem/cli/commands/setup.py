@@ -1,0 +1,244 @@
+"""`openmem setup`, the wizard, and `openmem plan`, its plan by itself."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from openmem.base.errors import CHANGES_PENDING, DONE, FAILED
+from openmem.cli import options as opt
+from openmem.cli.command import Run, command, run_of
+from openmem.cli.envelope import Result
+
+if TYPE_CHECKING:
+    from openmem.cli.asking import Chosen, Given
+    from openmem.plan.system import System
+    from openmem.setup.proof import Proof
+
+
+def add_to(app: typer.Typer) -> None:
+    command(
+        app,
+        "setup",
+        short="Set up policy, proxy and agents.",
+        effect="changes files",
+        example="openmem setup --dry-run",
+    )(setup)
+    command(
+        app,
+        "plan",
+        short="Show what setup would do.",
+        effect="read-only",
+        example="openmem plan --exit-code",
+    )(plan)
+
+
+def wizard(run: Run) -> Result:
+    """Set up with questions; what `openmem` alone does on a terminal."""
+    from openmem.cli.asking import Given
+
+    return _set_up(run, Given(flags={}), dry_run=False, yes=False, diff=False, smoke_test=True)
+
+
+def setup(
+    context: typer.Context,
+    provider: opt.Provider = None,
+    agent: opt.Agents = None,
+    without: opt.Without = None,
+    hooks: opt.Hooks = None,
+    mcp: opt.Mcp = None,
+    allow_tools: opt.AllowTools = None,
+    proxy: opt.Proxy = None,
+    port: opt.Port = None,
+    upstream: opt.Upstream = None,
+    service: opt.Service = None,
+    store_git: opt.StoreGit = None,
+    store_other: opt.StoreOther = None,
+    answers: opt.AnswersFile = None,
+    smoke_test: Annotated[
+        bool, typer.Option("--smoke-test/--no-smoke-test", help="Try one request afterwards.")
+    ] = True,
+    dry_run: opt.DryRun = False,
+    yes: opt.Yes = False,
+    diff: opt.Diff = False,
+    json: opt.Json = False,
+    quiet: opt.Quiet = False,
+) -> Result:
+    """Set up provider, policy, proxy and agents; asks what the flags leave open."""
+    run = run_of(context)
+    run.console.is_quiet = quiet
+    given = _given(locals(), takes_defaults=yes or dry_run)
+    return _set_up(run, given, dry_run=dry_run, yes=yes, diff=diff, smoke_test=smoke_test)
+
+
+def plan(
+    context: typer.Context,
+    provider: opt.Provider = None,
+    agent: opt.Agents = None,
+    without: opt.Without = None,
+    hooks: opt.Hooks = None,
+    mcp: opt.Mcp = None,
+    allow_tools: opt.AllowTools = None,
+    proxy: opt.Proxy = None,
+    port: opt.Port = None,
+    upstream: opt.Upstream = None,
+    service: opt.Service = None,
+    store_git: opt.StoreGit = None,
+    store_other: opt.StoreOther = None,
+    answers: opt.AnswersFile = None,
+    exit_code: Annotated[
+        bool, typer.Option("--exit-code", help="Exit 3 when there is something to do.")
+    ] = False,
+    dry_run: opt.DryRun = False,
+    diff: opt.Diff = False,
+    json: opt.Json = False,
+) -> Result:
+    """Show what setup would do, with the defaults where the flags say nothing."""
+    from openmem.cli.asking import choose
+    from openmem.cli.flow import Wish, carry_out
+    from openmem.plan.system import RealSystem
+
+    run = run_of(context)
+    system = RealSystem(run.paths.environ)
+    chosen = choose(run, system, _given(locals(), takes_defaults=True))
+    made = chosen.plan(system, run)
+    wish = Wish(label="plan", is_dry=True, shows_diff=diff)
+    result = carry_out(run, system, made, wish, _telling(chosen))
+    is_pending = exit_code and not made.is_empty
+    return Result(
+        data=result.data,
+        lines=result.lines,
+        exit_status=CHANGES_PENDING if is_pending else DONE,
+    )
+
+
+_FLAGS = (
+    "provider",
+    "hooks",
+    "mcp",
+    "allow_tools",
+    "proxy",
+    "port",
+    "upstream",
+    "service",
+    "store_git",
+    "store_other",
+)
+
+
+def _given(words: dict[str, Any], *, takes_defaults: bool) -> Given:
+    """Return what the command line says. `words`: the body's parameters by name."""
+    from openmem.cli.asking import Given
+
+    return Given(
+        flags={name: words[name] for name in _FLAGS},
+        agents=words["agent"],
+        without=words["without"],
+        answers_file=words["answers"],
+        takes_defaults=takes_defaults,
+    )
+
+
+def _telling(chosen: Chosen) -> Any:
+    from openmem.cli.flow import Telling
+    from openmem.cli.render.setup import setup_notes
+
+    answers = {
+        name: list(value) if isinstance(value, tuple) else value
+        for name, value in chosen.answered.values.items()
+    }
+    agents = [
+        {
+            "name": known.name,
+            "title": known.title,
+            "is_found": known.detected is not None,
+            "version": known.detected.version if known.detected else "",
+            "is_wired": known.name in chosen.choice.agents,
+        }
+        for known in chosen.facts.agents
+    ]
+    return Telling(
+        notes=setup_notes(chosen.facts, chosen.choice),
+        data={"answers": answers, "agents": agents, "port": chosen.choice.port},
+        question="Write this?",
+    )
+
+
+def _set_up(
+    run: Run, given: Given, *, dry_run: bool, yes: bool, diff: bool, smoke_test: bool
+) -> Result:
+    from openmem.cli.asking import choose
+    from openmem.cli.flow import Wish, carry_out
+    from openmem.plan.apply import apply_replanning
+    from openmem.plan.system import RealSystem
+
+    system = RealSystem(run.paths.environ)
+    chosen = choose(run, system, given)
+    made = chosen.plan(system, run)
+    wish = Wish(label="setup", is_dry=dry_run, is_agreed=yes, shows_diff=diff)
+    result = carry_out(
+        run,
+        system,
+        made,
+        wish,
+        _telling(chosen),
+        # Claude Code may rewrite its own file at any moment: then plan again from what is there.
+        carry=lambda _: apply_replanning(
+            lambda: chosen.plan(system, run), system, run.paths, label="setup"
+        ),
+    )
+    if dry_run:
+        return result
+    proofs = _prove(run, system, chosen, has_changed=not made.is_empty, smoke_test=smoke_test)
+    return _told(run, chosen, result, proofs)
+
+
+def _prove(
+    run: Run, system: System, chosen: Chosen, *, has_changed: bool, smoke_test: bool
+) -> list[Proof]:
+    from openmem.setup import proof
+    from openmem.setup.running import bring_up_to_date
+
+    choice, paths = chosen.choice, run.paths
+    if choice.has_proxy:
+        bring_up_to_date(paths)
+    if not has_changed:
+        return []
+    proofs = [proof.prove_policy(paths)]
+    if choice.has_proxy:
+        proofs.append(proof.prove_proxy(paths, choice))
+    for name in choice.agents:
+        proofs.append(proof.prove_agent(system, paths, chosen.facts, choice, name))
+    if choice.has_proxy and smoke_test:
+        proofs.append(proof.prove_recording(paths))
+    return proofs
+
+
+def _told(run: Run, chosen: Chosen, result: Result, proofs: list[Proof]) -> Result:
+    from openmem.cli.render.setup import proof_lines
+
+    data = {
+        **result.data,
+        "proofs": [
+            {"name": p.name, "result": p.outcome, "detail": p.detail, "advice": p.advice}
+            for p in proofs
+        ],
+    }
+    is_broken = any(p.outcome == "error" for p in proofs)
+    notes: list[str] = []
+    if proofs:
+        notes = ["", *proof_lines(proofs, run.paths.home, run.console.width), ""]
+        if is_broken:
+            notes.append("Not everything works. See:  openmem doctor      Back:  openmem undo")
+        elif chosen.choice.agents:
+            titles = " and ".join(chosen.facts.title_of(name) for name in chosen.choice.agents)
+            notes.append(f"Restart {titles}. Then:  openmem context status")
+        else:
+            notes.append("Look around:  openmem status")
+    return Result(
+        data=data,
+        lines=result.lines,
+        notes=tuple(notes),
+        exit_status=FAILED if is_broken else DONE,
+    )

@@ -1,0 +1,196 @@
+"""`install-coding-agent`, `uninstall-coding-agent`, `install-mcp`: agents, and nothing else."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import typer
+
+from openmem.base.errors import Usage
+from openmem.cli import options as opt
+from openmem.cli.command import Run, command, run_of
+from openmem.cli.envelope import Result
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from openmem.plan.action import Plan
+    from openmem.plan.system import System
+    from openmem.setup.facts import Facts, KnownAgent
+
+
+def add_to(app: typer.Typer) -> None:
+    command(
+        app,
+        "install-coding-agent",
+        short="Wire agents.",
+        effect="changes files",
+        example="openmem install-coding-agent --agent claude-code",
+    )(install)
+    command(
+        app,
+        "uninstall-coding-agent",
+        short="Take openmem out of agents.",
+        effect="changes files",
+        example="openmem uninstall-coding-agent --agent claude-code",
+    )(uninstall)
+    command(
+        app,
+        "install-mcp",
+        short="Give agents the search tools only.",
+        effect="changes files",
+        example="openmem install-mcp",
+    )(install_mcp)
+
+
+def install(
+    context: typer.Context,
+    agent: opt.Agents = None,
+    hooks: opt.Hooks = None,
+    mcp: opt.Mcp = None,
+    proxy: opt.Proxy = None,
+    allow_tools: opt.AllowTools = None,
+    dry_run: opt.DryRun = False,
+    yes: opt.Yes = False,
+    diff: opt.Diff = False,
+    json: opt.Json = False,
+    quiet: opt.Quiet = False,
+) -> Result:
+    """Wire agents: hooks, search tools and the proxy's address, all unless switched off."""
+    import os
+
+    from openmem.cli.flow import Telling, Wish, carry_out
+    from openmem.cli.render.setup import setup_notes
+    from openmem.plan.apply import apply_replanning
+    from openmem.setup.resolve import Choice
+    from openmem.setup.running import bring_up_to_date
+    from openmem.setup.wire import plan_wiring
+
+    run, system, facts = _begin(context, quiet)
+    known = _named(facts, agent)
+    has_proxy = proxy is not False
+    choice = Choice(
+        agents=tuple(one.name for one in known),
+        missing=(),
+        hooks=hooks is not False,
+        mcp=mcp is not False,
+        allow_tools=allow_tools,
+        has_proxy=has_proxy,
+        port=facts.port,
+        wanted_port=facts.wanted_port,
+        upstreams={one.name: one.upstream for one in known},
+        has_service=bool(facts.service_manager),
+        provider=facts.provider,
+        store_git=None,
+        store_other=None,
+    )
+    warnings: tuple[str, ...] = ()
+    if not os.path.lexists(run.paths.policy_file):
+        warnings = ("There is no policy yet, so nothing is stored: openmem setup",)
+    wish = Wish(label="install-coding-agent", is_dry=dry_run, is_agreed=yes, shows_diff=diff)
+
+    def planned() -> Plan:
+        return plan_wiring(system, run.paths, facts, choice)
+
+    result = carry_out(
+        run,
+        system,
+        planned().with_warnings(*warnings),
+        wish,
+        Telling(notes=setup_notes(facts, choice), done=_restart(known), question="Write this?"),
+        carry=lambda _: apply_replanning(planned, system, run.paths, label=wish.label),
+    )
+    if has_proxy and not dry_run:
+        bring_up_to_date(run.paths)
+    return result
+
+
+def uninstall(
+    context: typer.Context,
+    agent: opt.Agents = None,
+    dry_run: opt.DryRun = False,
+    yes: opt.Yes = False,
+    diff: opt.Diff = False,
+    json: opt.Json = False,
+    quiet: opt.Quiet = False,
+) -> Result:
+    """Take everything of openmem out of agents' settings; what was stored is kept."""
+    from openmem.cli.flow import Telling, Wish, carry_out
+    from openmem.plan.apply import apply_replanning
+    from openmem.setup.wire import plan_unwiring
+
+    run, system, facts = _begin(context, quiet)
+    known = _named(facts, agent)
+    wish = Wish(label="uninstall-coding-agent", is_dry=dry_run, is_agreed=yes, shows_diff=diff)
+
+    def planned() -> Plan:
+        return plan_unwiring(system, run.paths, known)
+
+    return carry_out(
+        run,
+        system,
+        planned(),
+        wish,
+        Telling(done=(*_restart(known), "The proxy still runs:  openmem proxy stop")),
+        carry=lambda _: apply_replanning(planned, system, run.paths, label=wish.label),
+    )
+
+
+def install_mcp(
+    context: typer.Context,
+    agent: opt.Agents = None,
+    allow_tools: opt.AllowTools = None,
+    dry_run: opt.DryRun = False,
+    yes: opt.Yes = False,
+    diff: opt.Diff = False,
+    json: opt.Json = False,
+    quiet: opt.Quiet = False,
+) -> Result:
+    """Give agents the search tools only: the MCP server, no hooks, no proxy."""
+    from openmem.cli.flow import Telling, Wish, carry_out
+    from openmem.plan.apply import apply_replanning
+    from openmem.setup.wire import plan_tools
+
+    run, system, facts = _begin(context, quiet)
+    known = _named(facts, agent)
+    wish = Wish(label="install-mcp", is_dry=dry_run, is_agreed=yes, shows_diff=diff)
+
+    def planned() -> Plan:
+        return plan_tools(system, run.paths, known, allow_tools=allow_tools)
+
+    return carry_out(
+        run,
+        system,
+        planned(),
+        wish,
+        Telling(done=_restart(known), question="Write this?"),
+        carry=lambda _: apply_replanning(planned, system, run.paths, label=wish.label),
+    )
+
+
+def _begin(context: typer.Context, quiet: bool) -> tuple[Run, System, Facts]:
+    import os
+
+    from openmem.plan.system import RealSystem
+    from openmem.setup.look import look
+
+    run = run_of(context)
+    run.console.is_quiet = quiet
+    system = RealSystem(run.paths.environ)
+    return run, system, look(system, run.paths, folder=os.getcwd())
+
+
+def _named(facts: Facts, names: Sequence[str] | None) -> tuple[KnownAgent, ...]:
+    from openmem.setup.wire import found_or_missing
+
+    for name in names or ():
+        if name not in facts.agent_names:
+            raise Usage(
+                f"there is no agent {name!r}.", hint=f"Known: {', '.join(facts.agent_names)}."
+            )
+    return found_or_missing(facts, names)
+
+
+def _restart(known: Sequence[KnownAgent]) -> tuple[str, ...]:
+    titles = " and ".join(one.title for one in known)
+    return (f"Restart {titles}; sessions that are open keep the settings they began with.",)

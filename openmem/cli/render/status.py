@@ -1,0 +1,66 @@
+"""Everything at a glance: one line a part, one line an agent."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from openmem.base.policy import Policy
+from openmem.cli.console import tilde, visible, wrapped
+from openmem.cli.render.context import age_since, size_text
+from openmem.cli.render.plan import counted
+from openmem.cli.render.policy import policy_words
+from openmem.cli.render.proxy import proxy_line
+from openmem.cli.render.table import columns
+from openmem.host.lifecycle import ProxyStatus
+from openmem.setup.uninstall import Kept
+
+
+def at_a_glance(
+    *,
+    proxy: ProxyStatus,
+    policy: Policy,
+    provider: str,
+    stored: Kept,
+    agents: Sequence[Mapping[str, Any]],
+    home: str,
+    now_seconds: float,
+    width: int,
+) -> list[str]:
+    """Return the screen. `agents`: as in the envelope."""
+    size = f"{counted(stored.sessions, 'session')}, {size_text(stored.bytes)}"
+    lines = columns(
+        [
+            ["proxy", proxy_line(proxy, now_seconds).removeprefix("proxy ")],
+            ["policy", policy_words(policy)],
+            ["provider", provider],
+            ["store", size],
+        ],
+        gap=3,
+    )
+    rows = [["AGENT", "HOOKS", "MCP", "PROXY", "LAST DELIVERED"]]
+    problems = []
+    for agent in agents:
+        if not agent["is_found"]:
+            rows.append([agent["name"], "–", "–", "–", "not found"])
+            continue
+        rows.append(
+            [
+                visible(f"{agent['name']} {agent['version']}".rstrip()),
+                *("yes" if agent[part] else "no" for part in ("hooks", "mcp", "proxy")),
+                _delivered(agent, now_seconds),
+            ]
+        )
+        if agent["problem"]:
+            problems += wrapped(visible(tilde(agent["problem"], home)), width)
+    lines += ["", *columns(rows)]
+    if problems:
+        lines += ["", *problems]
+    return [*lines, "", "Sessions:  openmem context status      Checks:  openmem doctor"]
+
+
+def _delivered(agent: Mapping[str, Any], now_seconds: float) -> str:
+    if not agent["last_at"]:
+        return "nothing yet"
+    age = age_since(agent["last_at"], now_seconds)
+    return f"{agent['last_event']}, {age if age == 'now' else age + ' ago'}"

@@ -1,0 +1,244 @@
+"""Checks of what openmem wrote: runs, drift, the agents' files, the launchers, delivery."""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+
+from openmem.agents.base import AGENTS, Wired
+from openmem.agents.launchers import HOOK, MCP, launcher_path, plan_launchers
+from openmem.base.clock import seconds_of
+from openmem.base.config import load_config
+from openmem.base.errors import InvalidConfig, OpenmemError
+from openmem.base.paths import Paths, display
+from openmem.hook.delivery import last_delivery
+from openmem.hook.notes import log_file
+from openmem.plan.action import Plan
+from openmem.plan.receipt import drift, receipts
+from openmem.plan.system import System
+from openmem.setup.doctor.finding import Finding
+
+_RECENT_SECONDS = 86_400
+_PYTHON_LINE = re.compile(rb"^python='?([^'\n]+)'?$", re.M)
+
+
+def check_runs(system: System, paths: Paths) -> list[Finding]:
+    """Runs that were cut off, and files that are no longer as a run left them."""
+    try:
+        known = receipts(paths, system)
+        changed = drift(system, paths)
+    except InvalidConfig as error:
+        return [Finding(name="runs", outcome="error", detail=error.message, advice=error.hint)]
+    found = []
+    if any(receipt.state == "started" for receipt in known):
+        found.append(
+            Finding(
+                name="interrupted-run",
+                outcome="error",
+                detail="a run that changed files was cut off half way",
+                advice="openmem undo   puts back what it had changed",
+            )
+        )
+    for item in changed:
+        if item.is_harmless:
+            continue
+        places = ", ".join(".".join(str(key) for key in keys) for keys in item.missing)
+        what = f"{item.kind} since openmem wrote it" + (f" (gone: {places})" if places else "")
+        found.append(
+            Finding(
+                name="drift",
+                outcome="warning",
+                subject=item.path,
+                detail=item.why or what,
+                advice="openmem setup   writes ours again;  openmem undo   lets it go",
+            )
+        )
+    if not found:
+        count = sum(receipt.is_active for receipt in known)
+        found.append(
+            Finding(name="runs", outcome="ok", detail=f"what {count} runs wrote is in place")
+        )
+    return found
+
+
+def check_agents(system: System, paths: Paths) -> list[Finding]:
+    """Every agent openmem knows: found, wired whole, delivering."""
+    found: list[Finding] = []
+    for agent in AGENTS.values():
+        detected = agent.detect(system, system.environ)
+        if detected is None:
+            found.append(
+                Finding(name="agent", outcome="info", subject=agent.name, detail="not found here")
+            )
+            continue
+        for problem in detected.problems:
+            found.append(
+                Finding(
+                    name="agent",
+                    outcome="error",
+                    subject=agent.name,
+                    detail=problem,
+                    advice="mend it, then: openmem install-coding-agent",
+                )
+            )
+        for warning in detected.warnings:
+            found.append(
+                Finding(name="agent", outcome="warning", subject=agent.name, detail=warning)
+            )
+        if not detected.problems:
+            wired = agent.wired(system, paths, detected)
+            found += _wired(agent.name, agent.events, detected.version, wired)
+            if wired.hooks:
+                found.append(_delivery(paths, agent.name))
+    return found
+
+
+def _wired(name: str, events: tuple[str, ...], version: str, wired: Wired) -> list[Finding]:
+    install = f"openmem install-coding-agent --agent {name}"
+    if wired.problem:
+        return [Finding(name="agent", outcome="error", subject=name, detail=wired.problem)]
+    older = [
+        Finding(
+            name="older",
+            outcome="warning",
+            subject=name,
+            detail=f"{text} is still there",
+            advice=f"{install}   takes it out",
+        )
+        for text in wired.older
+    ]
+    if wired.is_empty:
+        return [
+            *older,
+            Finding(
+                name="agent",
+                outcome="info",
+                subject=name,
+                detail=f"{version or 'found'}, not wired",
+                advice=install,
+            ),
+        ]
+    parts = {
+        "hooks": bool(wired.hooks),
+        "MCP": wired.mcp,
+        "proxy": bool(wired.port),
+    }
+    missing = [event for event in events if event not in wired.hooks]
+    if wired.hooks and missing:
+        older.append(
+            Finding(
+                name="agent",
+                outcome="error",
+                subject=name,
+                detail=f"hooks are missing: {', '.join(missing)}",
+                advice=install,
+            )
+        )
+    has = [word for word, there in parts.items() if there]
+    lacks = [word for word, there in parts.items() if not there]
+    detail = f"{version} wired: {', '.join(has)}".strip()
+    if lacks:
+        detail += f"; not: {', '.join(lacks)}"
+    return [*older, Finding(name="agent", outcome="ok", subject=name, detail=detail)]
+
+
+def _delivery(paths: Paths, name: str) -> Finding:
+    last = last_delivery(paths, name)
+    if last is None:
+        return Finding(
+            name="delivery",
+            outcome="info",
+            subject=name,
+            detail="no hook has been delivered yet",
+            advice="restart the agent and send a prompt in a folder that policy allows",
+        )
+    minutes = max(0, time.time() - seconds_of(last.at)) / 60
+    age = f"{minutes:.0f} min" if minutes < 120 else f"{minutes / 60:.0f} h"
+    detail = f"hooks delivered {age} ago ({last.event}, session {last.session_id[:8]})"
+    return Finding(name="delivery", outcome="ok", subject=name, detail=detail)
+
+
+def check_launchers(system: System, paths: Paths) -> Finding | None:
+    """The scripts that agents run, and the interpreter they name; None when there are none."""
+    names = tuple(
+        name for name in (HOOK, MCP) if system.stat(launcher_path(paths, name)) is not None
+    )
+    if not names:
+        return None
+    for name in names:
+        path = launcher_path(paths, name)
+        match = _PYTHON_LINE.search(system.read(path) or b"")
+        python = os.fsdecode(match.group(1)) if match else ""
+        if not python or not os.access(python, os.X_OK):
+            return Finding(
+                name="launcher",
+                outcome="error",
+                subject=display(path, paths.home),
+                detail=f"its interpreter {python or '(none)'} is gone",
+                advice="openmem doctor --fix   names the one of this installation",
+                fix=_launchers(system, paths, names),
+            )
+    stale = _launchers(system, paths, names)
+    if stale.actions:
+        return Finding(
+            name="launcher",
+            outcome="warning",
+            detail="the agents' launchers belong to another installation of openmem",
+            advice="openmem doctor --fix   names this one",
+            fix=stale,
+        )
+    return Finding(name="launcher", outcome="ok", detail="launchers run this installation")
+
+
+def _launchers(system: System, paths: Paths, names: tuple[str, ...]) -> Plan:
+    try:
+        return Plan(actions=tuple(plan_launchers(system, paths, names)))
+    except OpenmemError:
+        return Plan()  # it cannot be written; the finding itself says that it is off
+
+
+def check_hook_log(paths: Paths) -> Finding | None:
+    """Hooks that could not do their work within the last day; None when there were none."""
+    try:
+        with open(log_file(paths), encoding="ascii", errors="replace") as file:
+            lines = file.readlines()[-200:]
+    except OSError:
+        return None  # no log: no hook has failed
+    recent = [line.strip() for line in lines if _is_recent(line)]
+    if not recent:
+        return None
+    return Finding(
+        name="hook-log",
+        outcome="warning",
+        subject="hooks",
+        detail=f"{len(recent)} could not do their work within a day; last: {recent[-1]}",
+        advice=f"see {log_file(paths)}; the agent went on each time",
+    )
+
+
+def _is_recent(line: str) -> bool:
+    try:
+        return time.time() - seconds_of(line.split(" ", 1)[0]) < _RECENT_SECONDS
+    except ValueError:
+        return False
+
+
+def addressed_ports(system: System, paths: Paths) -> dict[str, int]:
+    """Return agent → port of ours that its settings name; agents that go elsewhere are left out."""
+    ports = {}
+    for agent in AGENTS.values():
+        detected = agent.detect(system, system.environ)
+        if detected is not None and not detected.problems:
+            wired = agent.wired(system, paths, detected)
+            if wired.port:
+                ports[agent.name] = wired.port
+    return ports
+
+
+def port_in_settings(paths: Paths) -> int:
+    """Return the port the settings name, 0 when they cannot be read."""
+    try:
+        return load_config(paths.config_file, paths.environ).number("proxy.port")
+    except InvalidConfig:
+        return 0  # a finding of its own

@@ -1,0 +1,123 @@
+"""Plans for the agents alone: wire some, wire only the tools, take all of ours out.
+
+What setup does besides (policy, provider) stays as it is. Whoever sends an agent to the proxy also
+makes sure that there is one, so that no command leaves an agent at a closed door.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from openmem.agents.base import AGENTS, Wanted
+from openmem.base.config import load_config
+from openmem.base.errors import Missing
+from openmem.base.paths import Paths
+from openmem.plan.action import Plan
+from openmem.plan.apply import preview
+from openmem.plan.receipt import receipts
+from openmem.plan.system import System
+from openmem.plan.undo import plan_back
+from openmem.setup.facts import DEFAULT_UPSTREAM, Facts, KnownAgent
+from openmem.setup.own_files import plan_config
+from openmem.setup.resolve import Choice, plan_agent, plan_proxy
+
+STOP_LABEL = "proxy stop"
+
+
+def found_or_missing(facts: Facts, names: Sequence[str] | None) -> tuple[KnownAgent, ...]:
+    """Return the named agents, or all that are found. Missing when one is not on this machine."""
+    wanted = tuple(names or facts.found_names)
+    absent = [name for name in wanted if name not in facts.found_names]
+    if absent or not wanted:
+        titles = " and ".join(facts.title_of(name) for name in absent or facts.agent_names)
+        raise Missing(
+            f"{titles} is not on this machine.",
+            hint="Install it, start it once, then run this again.",
+            code="agent-missing",
+        )
+    return tuple(known for name in wanted if (known := facts.agent(name)) is not None)
+
+
+def plan_wiring(system: System, paths: Paths, facts: Facts, choice: Choice) -> Plan:
+    """Return the plan that wires the chosen agents, and runs the proxy when they go through it."""
+    plan = Plan()
+    if choice.has_proxy:
+        why = f"proxy on port {choice.port}"
+        values = {"proxy.enabled": True, "proxy.port": choice.port}
+        edits = plan_config(system, paths, values=values, routes=choice.upstreams, why=why)
+        plan = Plan(actions=tuple(edits)) + plan_proxy(system, paths, choice)
+    for name in choice.agents:
+        plan += plan_agent(system, paths, facts, choice, name)
+    return plan
+
+
+def plan_tools(
+    system: System, paths: Paths, agents: Sequence[KnownAgent], *, allow_tools: bool | None
+) -> Plan:
+    """Return the plan that gives agents the MCP server and leaves everything else as it is."""
+    plan = Plan()
+    wanted = Wanted(hooks=None, mcp=True, proxy=None, allow_tools=allow_tools)
+    for known in agents:
+        assert known.detected is not None  # taken from `found_or_missing`
+        plan += AGENTS[known.name].wiring(system, paths, known.detected, wanted)
+    return plan
+
+
+def plan_unwiring(system: System, paths: Paths, agents: Sequence[KnownAgent]) -> Plan:
+    """Return the plan that takes all of ours out of the agents' files, whoever wrote it."""
+    plan = Plan()
+    for known in agents:
+        if known.detected is not None:
+            upstream = before_us(known)
+            plan += AGENTS[known.name].unwiring(system, paths, known.detected, upstream=upstream)
+    return plan
+
+
+def plan_addresses(
+    system: System, paths: Paths, agents: Sequence[KnownAgent], *, port: int | None
+) -> Plan:
+    """Return the plan that sends wired agents to the proxy at `port`, or, for None, past it."""
+    plan = Plan()
+    for known in agents:
+        if known.detected is None:
+            continue
+        agent = AGENTS[known.name]
+        wired = agent.wired(system, paths, known.detected)
+        if port is None and not wired.port:
+            continue  # it does not come to us, or its files cannot be read: nothing to take out
+        wanted = Wanted(
+            hooks=None, mcp=None, proxy=port is not None, port=port or 0, upstream=before_us(known)
+        )
+        plan += agent.wiring(system, paths, known.detected, wanted)
+    return plan
+
+
+def plan_readdress(system: System, paths: Paths, facts: Facts, port: int) -> Plan:
+    """Return the plan that gives back the addresses that `proxy stop` took out.
+
+    Only those: an address that a person removed by hand stays removed.
+    """
+    stops = [r for r in receipts(paths, system) if r.is_active and r.label == STOP_LABEL]
+    if not stops:
+        return Plan()
+    back = plan_back(system, paths, stops)
+    touched = {path for receipt in stops for path in receipt.paths_written}
+    agents = [
+        known
+        for known in facts.agents
+        if known.detected is not None and known.detected.settings_file in touched
+    ]
+    # Where the file was rewritten meanwhile, what the receipts cannot give back is written anew.
+    ahead = preview(replace(back, undoes=()), system)
+    return back + plan_addresses(ahead, paths, agents, port=port)
+
+
+def before_us(known: KnownAgent) -> str:
+    """Return an agent's own upstream for taking our address out; "" for its default."""
+    return "" if known.upstream == DEFAULT_UPSTREAM else known.upstream
+
+
+def configured_port(paths: Paths) -> int:
+    """Return the port that the settings name."""
+    return load_config(paths.config_file, paths.environ).number("proxy.port")
