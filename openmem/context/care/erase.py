@@ -10,9 +10,10 @@ import sqlite3
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
+from openmem.base.tokens import index_text
 from openmem.context.rows import ROLES, digest_of_text
 from openmem.context.store.prepare import FORGOTTEN
-from openmem.context.store.schema import LAST_LINE, base_id, group_of, index_text
+from openmem.context.store.schema import LAST_LINE, base_id, group_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,7 +12,7 @@ import re
 from dataclasses import dataclass
 from enum import Enum
 
-from openmem.context.store.schema import index_text
+from openmem.base.tokens import index_text
 
 _WORD = re.compile(r'"([^"]*)"|(\S+)')
 _WORD_CHARACTER = re.compile(r"[^\W_]|\ue000")

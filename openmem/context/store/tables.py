@@ -9,6 +9,7 @@ import sqlite3
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, fields
 
+from openmem.base.tokens import index_text
 from openmem.context.rows import KINDS, ROLES
 from openmem.context.store.model import Event
 from openmem.context.store.prepare import Prepared
@@ -17,7 +18,6 @@ from openmem.context.store.schema import (
     THREAD_KINDS,
     base_id,
     group_of,
-    index_text,
 )
 
 _SYSTEM = ROLES.index("system")
