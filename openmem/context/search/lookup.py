@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from openmem.base.frame import carries_own_text, is_own_tool
+from openmem.base.tokens import index_text
 from openmem.context.search.query import Query
 from openmem.context.search.terms import Term, Tier
 from openmem.context.store.reader import SessionReader
@@ -22,7 +23,6 @@ from openmem.context.store.schema import (
     LAST_SEQ,
     LINE_BITS,
     VERSION,
-    index_text,
     ranges_of,
 )
 
