@@ -66,6 +66,7 @@ def note_session(paths: Paths, sid: str, agent: str, cwd: str, bank: str) -> Non
             os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
         connection = sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None)
         try:
+            connection.execute("PRAGMA synchronous = OFF")
             connection.execute(_SCHEMA)
             connection.execute(
                 "INSERT OR REPLACE INTO session VALUES (?, ?, ?, ?, ?, ?)",

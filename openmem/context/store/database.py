@@ -132,8 +132,10 @@ def _prepare(
             hint="Upgrade openmem; the file is left as it is.",
             code="store-newer",
         )
+    # Nothing is lost if the machine stops while an empty file is made: the next one is made anew.
+    connection.execute("PRAGMA synchronous = OFF")
+    _half_made_names(connection)  # before the file's header is touched
     _set_journal_mode(connection, busy_seconds, mounts_file)
-    connection.execute("PRAGMA synchronous = NORMAL")
     connection.execute("PRAGMA cache_size = -1024")
     connection.execute("BEGIN IMMEDIATE")
     try:
@@ -151,6 +153,7 @@ def _prepare(
     except BaseException:
         roll_back(connection)
         raise
+    connection.execute("PRAGMA synchronous = NORMAL")
 
 
 def roll_back(connection: sqlite3.Connection) -> None:
@@ -163,23 +166,30 @@ def _version(connection: sqlite3.Connection) -> int:
     return int(connection.execute("PRAGMA user_version").fetchone()[0])
 
 
-def _clear_half_made(connection: sqlite3.Connection) -> None:
-    """Drop tables of ours that hold no row. _HalfMade when there is anything else."""
+def _half_made_names(connection: sqlite3.Connection) -> dict[str, str]:
+    """Return the names and types of tables of ours that hold no row.
+
+    _HalfMade when there is anything else, unless another process made the file whole meanwhile:
+    tables and version come in one transaction, so who sees the one can see the other.
+    """
     names = {
         str(name): str(kind)
         for name, kind in connection.execute("SELECT name, type FROM sqlite_master")
         if not str(name).startswith(("sqlite_", "lines_fts_"))
     }
-    if not names:
-        return
-    if not names.keys() <= OUR_NAMES:
-        raise _HalfMade("it holds tables that are not ours")
-    if any(
+    is_ours = names.keys() <= OUR_NAMES
+    has_rows = is_ours and any(
         connection.execute(f"SELECT 1 FROM {name} LIMIT 1").fetchone()
         for name in ("row", "line", "events")
         if name in names
-    ):
-        raise _HalfMade("it holds rows, but no version")
+    )
+    if (has_rows or not is_ours) and not _version(connection):
+        raise _HalfMade("it holds rows, but no version" if has_rows else "it is not ours")
+    return names
+
+
+def _clear_half_made(connection: sqlite3.Connection) -> None:
+    names = _half_made_names(connection)
     for name, kind in sorted(names.items(), key=lambda item: item[1] != "view"):
         if kind in ("table", "view"):
             connection.execute(f"DROP {kind} {name}")
