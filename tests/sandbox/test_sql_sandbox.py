@@ -11,6 +11,7 @@ import pytest
 
 from openmem.base.errors import Failed, NotFound, OpenmemError, Refused, StoreUnavailable
 from openmem.context.sandbox import query_job
+from openmem.context.sandbox.child import open_session
 from openmem.context.sandbox.process import run_child, source_uri
 from openmem.context.sandbox.schema_help import SCHEMA_HELP
 from openmem.context.sandbox.sql import run_sql
@@ -310,3 +311,17 @@ def test_functions_that_make_bytes_load_code_or_look_inside_are_not_on_the_list(
         "load_extension", "readfile", "writefile", "fts3_tokenizer", "randomblob", "zeroblob",
         "sqlite_log", "edit", "rtreecheck", "fts5", "sqlite_compileoption_get",
     }  # fmt: skip
+
+
+def test_the_connection_itself_refuses_to_write(session: str) -> None:
+    """Facts, libraries 4.4: each layer by itself."""
+    connection = open_session(source_uri(session))
+    assert connection.execute("PRAGMA query_only").fetchone() == (1,)
+    connection.close()
+
+
+def test_a_long_statement_ends_by_itself_before_it_has_to_be_killed(session: str) -> None:
+    """Ours: the answer then says time, and nothing was torn down."""
+    job = {"kind": "sql", "uri": source_uri(session), "sql": BOMBS["counting without end"]}
+    answer = run_child({**job, "deadline": 0.5}, 30)
+    assert not answer.was_killed and answer.messages[-1]["error"] == "time"
