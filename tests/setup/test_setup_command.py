@@ -9,9 +9,13 @@ import threading
 import tomllib
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
+import pytest
+
 from openmem.base.paths import Paths
 from openmem.host.record import is_supervised
 from tests.setup.conftest import USER_SETTINGS, Machine
+
+pytestmark = pytest.mark.heavy
 
 
 def is_running(machine: Machine) -> bool:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from openmem.agents.base import AGENTS
 from openmem.cli.console import tilde, visible, wrapped
 from openmem.cli.render.table import cells, padded
 from openmem.setup.facts import Facts
-from openmem.setup.proof import Proof
 from openmem.setup.resolve import Choice, wanted_of
+
+if TYPE_CHECKING:
+    from openmem.setup.proof import Proof
 
 _MARKS = {"ok": "✓", "warning": "!", "error": "✗"}
 

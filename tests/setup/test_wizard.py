@@ -1,0 +1,108 @@
+"""The wizard on a terminal: asks, can be left at every question, carries out what was answered."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+
+import pexpect
+import pytest
+
+from openmem.setup.questions import QUESTIONS
+from tests.setup.conftest import USER_SETTINGS, Machine
+
+pytestmark = pytest.mark.heavy
+
+ASKED = [question.ask for question in QUESTIONS if question.name not in ("provider", "service")]
+
+
+@pytest.fixture
+def terminal(machine: Machine) -> Iterator[pexpect.spawn]:
+    """`openmem` alone on a terminal of 100 columns."""
+    child = pexpect.spawn(
+        sys.executable,
+        ["-m", "openmem"],
+        env=machine.environ(TERM="xterm", COLUMNS="100", LINES="60"),  # type: ignore[arg-type]
+        cwd=str(machine.home),
+        dimensions=(60, 100),
+        encoding="utf-8",
+        timeout=30,
+    )
+    yield child
+    child.close(force=True)
+
+
+def ended(child: pexpect.spawn) -> int:
+    child.expect(pexpect.EOF)
+    child.wait()
+    return int(child.exitstatus if child.exitstatus is not None else -1)
+
+
+def expect(child: pexpect.spawn, words: str) -> None:
+    child.expect_exact(words[:40])
+
+
+@pytest.mark.parametrize("number", range(len(ASKED) + 1))
+def test_ctrl_c_at_any_question_writes_nothing(
+    machine: Machine, terminal: pexpect.spawn, number: int
+) -> None:
+    """Issue 2; copier's tests of prompts: each question is left by Ctrl-C."""
+    before = machine.snapshot()
+    for words in ASKED[:number]:
+        expect(terminal, words)
+        terminal.send("\r")
+    expect(terminal, [*ASKED, "Write this?"][number])
+    terminal.sendintr()
+    assert ended(terminal) == 130
+    assert machine.snapshot() == before
+
+
+def test_a_no_at_the_end_writes_nothing(machine: Machine, terminal: pexpect.spawn) -> None:
+    """Ours: the plan is shown before anybody agrees to it."""
+    before = machine.snapshot()
+    for words in ASKED:
+        expect(terminal, words)
+        terminal.send("\r")
+    terminal.expect_exact("Nothing is written yet.")
+    expect(terminal, "Write this?")
+    terminal.send("n")
+    assert ended(terminal) == 130
+    assert machine.snapshot() == before
+
+
+def test_what_was_answered_is_carried_out(machine: Machine, terminal: pexpect.spawn) -> None:
+    """Ours: no hooks, tools allowed, a port typed over the default, other folders too."""
+    for words in ASKED:
+        expect(terminal, words)
+        if "session hooks" in words:
+            terminal.send("n")
+        elif "without asking" in words or "every other folder" in words:
+            terminal.send("y")
+        elif "On which port" in words:
+            terminal.send("\x15" + str(machine.port) + "\r")
+        else:
+            terminal.send("\r")
+    expect(terminal, "Write this?")
+    terminal.send("y")
+    terminal.expect_exact("Then:  openmem context status", timeout=60)
+    assert ended(terminal) == 0
+    settings = machine.settings.read_text()
+    assert "openmem-hook" not in settings and "mcp__openmem" in settings
+    assert f":{machine.port}/a/claude-code" in settings
+    explained = machine("policy", "explain", str(machine.home), "--json").data
+    assert explained["decisions"]["store"]["allowed"] is True
+    assert machine("undo", "--yes").status == 0
+    assert machine.settings.read_text() == USER_SETTINGS
+
+
+def test_a_wrong_port_is_asked_again(machine: Machine, terminal: pexpect.spawn) -> None:
+    """Ours: a validator says what was expected."""
+    for words in ASKED:
+        expect(terminal, words)
+        if "On which port" in words:
+            break
+        terminal.send("\r")
+    terminal.send("\x15" + "99999\r")
+    terminal.expect_exact("expected 1 to 65535")
+    terminal.sendintr()
+    assert ended(terminal) == 130
