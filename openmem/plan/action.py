@@ -55,8 +55,8 @@ class Edit:
     The rest is filled in by the planner. `digest`: of the value as `canonical` writes it; a
     receipt keeps it in place of the value. `was`: source text of what we replaced or removed,
     None when nothing was there. `index`: place in the list or table. `made`: how many tables
-    above the value did not exist. `blank`: what stood between the brackets of the innermost one
-    that did exist, when it was empty.
+    above the value did not exist, or went with it. `blank`: what stood between the brackets of
+    the innermost one that did exist, when it was empty.
     """
 
     keys: Keys

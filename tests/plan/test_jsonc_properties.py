@@ -15,7 +15,7 @@ from openmem.plan.edit.record import put_in, take_out_all
 from tests.fakes.json_files import KEYS, VALUES, json_files
 
 BUSY = settings(
-    max_examples=400, deadline=None, suppress_health_check=list(HealthCheck), print_blob=True
+    max_examples=200, deadline=None, suppress_health_check=list(HealthCheck), print_blob=True
 )
 
 

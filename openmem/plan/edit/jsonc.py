@@ -12,7 +12,9 @@ from typing import Self
 
 from openmem.base.errors import NotFound, OpenmemError, Refused
 from openmem.plan.action import Json, Key, Keys, same
-from openmem.plan.edit.jsonpieces import (
+from openmem.plan.edit.jsonscan import COMMENT, EOL, Box, Member, Scan, decoded
+from openmem.plan.edit.jsonstyle import line_indent, own_line_indent, style_of
+from openmem.plan.edit.pieces import (
     Piece,
     first_piece,
     piece_before,
@@ -20,8 +22,7 @@ from openmem.plan.edit.jsonpieces import (
     removal,
     spliced,
 )
-from openmem.plan.edit.jsonscan import COMMENT, EOL, Box, Member, Scan, decoded
-from openmem.plan.edit.jsonstyle import line_indent, own_line_indent, style_of
+from openmem.plan.edit.values import lookup, named, updated, without
 
 
 class JsonText:
@@ -44,11 +45,11 @@ class JsonText:
 
     def has(self, keys: Keys) -> bool:
         """Return whether something stands at `keys`."""
-        return _lookup(self._scan.root, keys)[0]
+        return lookup(self._scan.root, keys)[0]
 
     def value(self, keys: Keys = ()) -> Json:
         """Return the value at `keys`; of equal keys the last. NotFound when nothing is there."""
-        found, value = _lookup(self._scan.root, keys)
+        found, value = lookup(self._scan.root, keys)
         if not found:
             raise NotFound(f"{self.path} has no {named(keys)}.")
         return value
@@ -72,7 +73,7 @@ class JsonText:
         Itself when the value stands there already. Refused when a key on the way stands twice or
         something on the way is no table.
         """
-        found, current = _lookup(self._scan.root, keys)
+        found, current = lookup(self._scan.root, keys)
         if found and same(current, value):
             self._walk(keys)
             return self
@@ -85,7 +86,7 @@ class JsonText:
             indent = line_indent(self._scan.text, member.start)
             text = style.inline(value) if one_line else style.block(value, indent)
             return self._with(
-                [(member.value_start, member.end, text)], _updated(self._scan.root, keys, value)
+                [(member.value_start, member.end, text)], updated(self._scan.root, keys, value)
             )
         made = keys[len(path) :]
         for key in reversed(made):
@@ -99,7 +100,7 @@ class JsonText:
         member = path[-1][1]
         if member is not None:
             piece = (member.value_start, member.end, text)
-            return self._with([piece], _updated(self._scan.root, keys, value))
+            return self._with([piece], updated(self._scan.root, keys, value))
         if len(path) < len(keys):
             return self.set(keys, value)
         return self._inserted(path, keys, value, raw=text, index=index)
@@ -128,7 +129,7 @@ class JsonText:
             inner = spliced(self._scan.text, pieces, box.opening + 1, box.closing)
             if not inner.strip(" \t\r\n"):
                 pieces = [(box.opening + 1, box.closing, blank)]
-        return self._with(pieces, _removed(self._scan.root, keys))
+        return self._with(pieces, without(self._scan.root, keys))
 
     def _walk(self, keys: Keys) -> list[tuple[Box, Member | None]]:
         """Return the boxes on the way to `keys`, each with its member; the last may be None."""
@@ -204,14 +205,14 @@ class JsonText:
             return name + (raw or (style.inline(value) if inline else style.block(value, indent)))
 
         if not box.members:
-            pieces = first_piece(self._scan, box, style, inline, rendered)
+            pieces = first_piece(self._scan.text, box, style, inline, rendered)
         elif 0 <= index < len(box.members):
             pieces = piece_before(self._scan.text, box.members[index], style, inline, rendered)
         else:
             index = len(box.members)
             pieces = pieces_after(self._scan.text, box.members[-1], style, inline, rendered)
         place = (*keys[:-1], max(index, 0)) if not box.is_table else keys
-        return self._with(pieces, _updated(self._scan.root, place, value, insert=True))
+        return self._with(pieces, updated(self._scan.root, place, value, insert=True))
 
     def _with(self, pieces: list[Piece], intended: Json) -> Self:
         """Return the edited file, parsed again and compared with what was meant."""
@@ -226,56 +227,10 @@ class JsonText:
         return new
 
 
-def named(keys: Keys) -> str:
-    """Return a path of keys as a person writes it: `hooks.Stop[0]`; the whole file for none."""
-    text = ""
-    for key in keys:
-        text += f"[{key}]" if isinstance(key, int) else f".{key}" if text else key
-    return text or "the file as a whole"
-
-
 def _name(path: str, key: Key) -> str:
     if isinstance(key, str):
         return key
     raise NotFound(f"{path}: there is no list entry {key} to change.")
-
-
-def _lookup(root: Json, keys: Keys) -> tuple[bool, Json]:
-    value = root
-    for key in keys:
-        if isinstance(key, str):
-            if not isinstance(value, dict) or key not in value:
-                return False, None
-            value = value[key]
-        else:
-            if not isinstance(value, list) or not 0 <= key < len(value):
-                return False, None
-            value = value[key]
-    return True, value
-
-
-def _updated(root: Json, keys: Keys, value: Json, *, insert: bool = False) -> Json:
-    """Return `root` with one value changed; shares everything that is not on the way."""
-    if not keys:
-        return value
-    key, rest = keys[0], keys[1:]
-    if isinstance(root, list) and isinstance(key, int):
-        if insert and not rest:
-            return [*root[:key], value, *root[key:]]
-        return [*root[:key], _updated(root[key], rest, value, insert=insert), *root[key + 1 :]]
-    assert isinstance(root, dict) and isinstance(key, str)
-    return {**root, key: _updated(root.get(key), rest, value, insert=insert)}
-
-
-def _removed(root: Json, keys: Keys) -> Json:
-    key, rest = keys[0], keys[1:]
-    if isinstance(root, list) and isinstance(key, int):
-        middle = [_removed(root[key], rest)] if rest else []
-        return [*root[:key], *middle, *root[key + 1 :]]
-    assert isinstance(root, dict) and isinstance(key, str)
-    if rest:
-        return {**root, key: _removed(root[key], rest)}
-    return {name: value for name, value in root.items() if name != key}
 
 
 def _is_one_line_full(text: str) -> bool:

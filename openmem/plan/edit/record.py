@@ -18,7 +18,8 @@ from openmem.base.io import digest_of
 from openmem.plan.action import Edit, Form, Json, Keys, Left, canonical, same
 from openmem.plan.edit.block import BlockText
 from openmem.plan.edit.document import Document
-from openmem.plan.edit.jsonc import JsonText, named
+from openmem.plan.edit.jsonc import JsonText
+from openmem.plan.edit.values import named
 
 D = TypeVar("D", bound=Document)
 
@@ -100,14 +101,19 @@ def _record(document: Document, edit: Edit, place: Keys) -> Edit:
 
 def _removed(document: D, keys: Keys, marker: str) -> tuple[D, tuple[Edit, ...]]:
     """Remove what stands at `keys`; the record puts it back where it stood."""
+    changed = document.remove(keys)
+    above = len(keys) - 1
+    while above and not changed.has(keys[:above]):
+        above -= 1  # in TOML a table or list goes with the last thing in it
     record = Edit(
         keys=keys,
         op="remove",
         marker=marker,
         was=document.text(keys),
         index=_index(document, keys),
+        made=len(keys) - 1 - above,
     )
-    return document.remove(keys), (record,)
+    return changed, (record,)
 
 
 def _index(document: Document, keys: Keys) -> int:
@@ -239,7 +245,7 @@ def _restored(document: D, edit: Edit) -> tuple[D, str]:
     if edit.was is None:
         return document, ""
     keys, last = edit.keys, edit.keys[-1]
-    if len(keys) > 1 and not document.has(keys[:-1]):
+    if not document.has(keys[:-1]) and not edit.made:
         return document, "what it stood in was removed since; it is not put back"
     if isinstance(last, int):
         entries = _entries(document, keys[:-1])
