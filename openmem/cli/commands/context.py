@@ -220,13 +220,14 @@ def _one_row(run: Run, reader: SessionReader, seq: int) -> Result:
 
 
 def _rows(run: Run, reader: SessionReader, limit: int) -> Result:
+    from openmem.base.paths import display
     from openmem.cli.render.context import session_lines
 
     rows = [_row_data(row) for row in reader.rows()]
     shown = rows if limit <= 0 else rows[-limit:]
     entry = reader.entry
     head = f"session {reader.session_id}, {entry.agent or 'unknown agent'}, "
-    head += f"{entry.cwd or 'unknown folder'}, {len(rows)} rows"
+    head += f"{display(entry.cwd, run.paths.home) or 'unknown folder'}, {len(rows)} rows"
     if len(shown) < len(rows):
         head += f"; the last {len(shown)} are shown, --limit 0 shows all"
     lines = session_lines(shown, head=head, width=run.console.width)
