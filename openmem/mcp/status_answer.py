@@ -8,7 +8,7 @@ from openmem.base.errors import StoreUnavailable
 from openmem.base.policy import decide
 from openmem.context.overview import SessionSummary, summary_of
 from openmem.context.store.reader import open_entry
-from openmem.mcp.reach import Reach, reach_of
+from openmem.mcp.reach import reach_of
 from openmem.mcp.texts import many
 from openmem.mcp.tools import Arguments, Meta
 
@@ -37,6 +37,9 @@ def answer_status(environ: Mapping[str, str], _arguments: Arguments, meta: Meta)
         f"project {reach.workspace.bank} · {many(len(entries), 'session')} stored · "
         f"recall: yes ({reason})"
     ]
+    if reach.own_session:
+        is_stored = any(entry.session_id == reach.own_session for entry in entries)
+        lines.append(f"this session: {reach.own_session}{'' if is_stored else ' (not stored)'}")
     if not entries:
         lines.append("Nothing of this project is stored yet; `openmem proxy status` says why not.")
     notes: list[str] = []
@@ -44,26 +47,21 @@ def answer_status(environ: Mapping[str, str], _arguments: Arguments, meta: Meta)
     for entry in entries[:SESSIONS_SHOWN]:
         try:
             with open_entry(entry) as reader:
-                table.append(_row(reach, summary_of(reader)))
+                table.append(_row(summary_of(reader)))
         except StoreUnavailable as error:
             notes.append(f"[skipped: {error.message}]")
     if table:
         lines += ["\t".join(_COLUMNS), *table]
-    if reach.own_session and reach.own_session not in {entry.session_id for entry in entries}:
-        notes.append(f"[this session, {reach.own_session}, is not stored]")
     if len(entries) > SESSIONS_SHOWN:
         notes.append(f"[{len(entries) - SESSIONS_SHOWN} older sessions not shown]")
     return "\n".join([*lines, *notes])
 
 
-def _row(reach: Reach, session: SessionSummary) -> str:
+def _row(session: SessionSummary) -> str:
     prompt = session.cache_read_tokens + session.cache_creation_tokens + session.input_tokens
     hit = f"{round(100 * session.cache_read_tokens / prompt)}%" if prompt else "-"
-    name = session.session_id
-    if name == reach.own_session:
-        name += " (this session)"
     values = (
-        name,
+        session.session_id,
         session.agent or "-",
         session.rows,
         session.bytes,

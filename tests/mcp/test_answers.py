@@ -287,7 +287,10 @@ def test_the_running_session_is_shown_first_and_marked(machine: Machine) -> None
     assert lines[0].startswith("4 rows match")
     codex: Json = {"x-codex-turn-metadata": {"session_id": "other1"}}
     assert agent.search(codex, query="port")[2].startswith("other1:1")
-    assert "mine (this session)" in agent.text("context_status").split("\n")[2]
+    status = agent.text("context_status").split("\n")
+    assert status[1] == "this session: mine" and status[3].startswith("mine\t")
+    unknown = Agent(machine, site, CLAUDE_CODE_SESSION_ID="new").text("context_status")
+    assert "this session: new (not stored)" in unknown
 
 
 def test_a_lone_surrogate_in_an_argument_or_a_row_breaks_nothing(agent: Agent) -> None:

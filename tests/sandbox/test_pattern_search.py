@@ -173,6 +173,19 @@ def test_a_long_line_is_searched_in_its_head_and_that_is_said(tmp_path: Path) ->
     assert (found.line_matches, found.long_lines) == (0, 1)
 
 
+def test_of_a_long_line_the_part_with_the_match_is_shown(tmp_path: Path) -> None:
+    """Ours: an excerpt without what was looked for tells nothing."""
+    line = "x" * 9_000 + "KEY-7" + "y" * 9_000
+    session = source(tmp_path, [OldRow(role="user", text=f"{line}\nKEY-7 short")])
+    for pattern in ("KEY-7", r"(?s)KEY-7"):
+        ((first, second),) = [
+            row.lines for row in find_lines([session], pattern, Filters(), limit=1).rows
+        ]
+        assert second == (2, "KEY-7 short")
+        assert len(first[1]) <= 2_000 and "xKEY-7y" in first[1]
+        assert first[1].startswith("…x") and first[1].endswith("y…")
+
+
 @pytest.mark.parametrize(
     ("pattern", "literal"),
     [

@@ -9,8 +9,10 @@ from openmem.context.sandbox.child import say
 
 GROUP_LIMIT = 200
 GROUPS_HELD = 100_000
-SHOWN_LINES = 10
+SHOWN_LINES = 50
 SHOWN_CHARACTERS = 2_000
+_LEAD_CHARACTERS = 500
+_GAP = "…"
 _SNAPSHOT_SECONDS = 0.2
 
 
@@ -37,8 +39,8 @@ class Found:
         self._hits = self._hits_so_far()
         self._session_id, self._file_rows, self._seq = session_id, {}, -1
 
-    def add_line(self, seq: int, number: int, line: str) -> None:
-        """Count a matching line of the current file."""
+    def add_line(self, seq: int, number: int, line: str, place: int) -> None:
+        """Count a matching line of the current file. `place`: where in it the match begins."""
         self._lines += 1
         room = self._wanted_rows - len(self._hits)
         if seq != self._seq:
@@ -51,7 +53,7 @@ class Found:
                     self._file_rows = {seq: self._file_rows[seq] for seq in newest}
         shown = self._file_rows.get(seq)
         if shown is not None:
-            shown.insert(0, (number, line[:SHOWN_CHARACTERS]))
+            shown.insert(0, (number, _cut(line, place)))
             del shown[SHOWN_LINES:]
 
     def add_group(self, match: re.Match[str]) -> None:
@@ -94,3 +96,13 @@ class Found:
             lines = self._file_rows[seq]
             hits.append({"session_id": self._session_id, "seq": seq, "lines": lines})
         return hits[: self._wanted_rows]
+
+
+def _cut(line: str, place: int) -> str:
+    """Return a line whole, or the part of a very long one in which the match is."""
+    if len(line) <= SHOWN_CHARACTERS:
+        return line
+    room = SHOWN_CHARACTERS - 2 * len(_GAP)
+    begin = max(min(place - _LEAD_CHARACTERS, len(line) - room), 0)
+    end = begin + room
+    return (_GAP if begin else "") + line[begin:end] + (_GAP if end < len(line) else "")

@@ -94,7 +94,9 @@ def _search(
         matches = _matches_of_lines(job, connection, pattern, found)
     found.begin_file(session_id)
     for seq, number, line, match in matches:
-        found.add_line(seq, number, line)
+        # In a whole row the match's place counts from the row's start, of which a line may be far.
+        place = match.start() - match.string.rfind("\n", 0, match.start()) - 1
+        found.add_line(seq, number, line, place)
         if job.get("group") and pattern.groups:
             found.add_group(match)
 

@@ -36,7 +36,10 @@ class Filters:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowLines:
-    """A row with its matching lines as (number from 1, text cut at 2000 characters), at most 10."""
+    """A row with its first matching lines, at most 50, as (number from 1, text).
+
+    A text of more than 2,000 characters is cut round the match, with "…" where it is cut.
+    """
 
     session_id: str
     seq: int
