@@ -67,6 +67,13 @@ def places_of(detected: Detected) -> Places:
     )
 
 
+def cache_folder(environ: Mapping[str, str], home: str) -> str:
+    """Return where Claude Code keeps, for each project, logs of the MCP servers that it started."""
+    if sys.platform == "darwin":
+        return f"{home}/Library/Caches/claude-cli-nodejs"
+    return f"{environ.get('XDG_CACHE_HOME') or home + '/.cache'}/claude-cli-nodejs"
+
+
 def project_settings(folder: str) -> tuple[str, str]:
     """Return a project's own settings files: the shared one and the person's."""
     return f"{folder}/.claude/settings.json", f"{folder}/.claude/settings.local.json"

@@ -11,11 +11,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from openmem.agents.agent import Detected, Wanted
-from openmem.agents.claude_code.places import places_of
+from openmem.agents.claude_code.places import SERVER, cache_folder, places_of
 from openmem.agents.claude_code.wiring import plan_wiring
 from openmem.agents.launchers import HOOK, MCP, launcher_path, plan_launcher_removal
 from openmem.base.paths import Paths
-from openmem.plan.action import Plan
+from openmem.plan.action import Left, Plan
 from openmem.plan.apply import preview
 from openmem.plan.receipt import receipts
 from openmem.plan.system import System
@@ -36,4 +36,15 @@ def plan_unwiring(system: System, paths: Paths, detected: Detected, *, upstream:
     ahead = preview(back, system)
     nothing = Wanted(hooks=False, mcp=False, proxy=False, allow_tools=False, upstream=upstream)
     rest = plan_wiring(ahead, paths, detected, nothing)
-    return back + rest + Plan(actions=tuple(plan_launcher_removal(ahead, paths)))
+    launchers = Plan(actions=tuple(plan_launcher_removal(ahead, paths)), left=_logs(system, paths))
+    return back + rest + launchers
+
+
+def _logs(system: System, paths: Paths) -> tuple[Left, ...]:
+    """Return what Claude Code itself wrote of our server; it is Claude Code's to keep or remove."""
+    folder = cache_folder(paths.environ, paths.home)
+    name = f"mcp-logs-{SERVER}"
+    if not any(system.stat(f"{folder}/{project}/{name}") for project in system.list(folder)):
+        return ()
+    why = f"Claude Code's own logs of the MCP server ({name})"
+    return (Left(path=folder, why=why, code="foreign"),)
