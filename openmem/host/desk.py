@@ -10,13 +10,13 @@ Source: docs/reference/supervision.md, "Control socket".
 from __future__ import annotations
 
 import asyncio
-import importlib
 import os
 import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from openmem import __version__
+from openmem.hook.handle import handle
 from openmem.host.channel import Channel, channel_pair
 from openmem.host.control_server import Handler, Reply
 from openmem.host.hook_desk import HookDesk
@@ -51,8 +51,7 @@ class Desk:
     def _answer_hook(
         self, event: str, agent: str, payload: dict[str, object], environ: Mapping[str, str]
     ) -> str:
-        handle = importlib.import_module("openmem.hook.handle").handle
-        return str(handle(event, agent, payload, self._worker.paths, environ).stdout)
+        return handle(event, agent, payload, self._worker.paths, environ).stdout
 
     async def _ping(self, request: dict[str, object]) -> Reply:
         if request.get("version") not in (None, __version__):

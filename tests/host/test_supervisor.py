@@ -83,6 +83,22 @@ def test_a_killed_worker_is_replaced_and_nobody_is_refused(copy: Installation) -
     assert copy.record.restarts == 1
 
 
+def test_a_crowd_that_comes_while_no_worker_is_up_is_served(copy: Installation) -> None:
+    """Issue 2, part 5: the socket is held, so nobody is refused while a worker starts."""
+    copy.launch("--detach")
+    worker = copy.worker()
+    os.kill(worker, signal.SIGSTOP)  # stands still, so that it accepts none of them
+    early = [socket.create_connection(("127.0.0.1", copy.port), 2) for _ in range(200)]
+    os.kill(worker, signal.SIGKILL)
+    answers = []
+    for connection in early:
+        with connection:
+            connection.settimeout(30)
+            connection.sendall(b"GET /who HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n")
+            answers.append(connection.recv(15))
+    assert set(answers) == {b"HTTP/1.1 200 OK"[:15]}
+
+
 def test_a_worker_that_dies_in_an_answer_costs_that_answer_only(copy: Installation) -> None:
     """Ours: a fault in one request takes others with it only as long as a restart lasts."""
     copy.launch("--detach")
