@@ -269,6 +269,19 @@ def test_an_address_of_somebody_else_is_not_taken_out(person: Person) -> None:
     assert person.read()["env"] == {"ANTHROPIC_BASE_URL": "https://mine.example"}
 
 
+def test_a_project_with_an_address_of_its_own_is_said(person: Person) -> None:
+    """Trial: a project's own settings win over the person's, so its sessions pass us by."""
+    project = person.home / "repo"
+    file = person.write(
+        project / ".claude/settings.local.json", {"env": {"ANTHROPIC_BASE_URL": "https://corp"}}
+    )
+    before = file.read_bytes()
+    (warning,) = person.plan(projects=(str(project),)).warnings
+    assert str(file) in warning and "do not go through the proxy" in warning
+    assert person.plan(projects=(str(project),), proxy=None).warnings == ()
+    assert file.read_bytes() == before
+
+
 def test_only_the_server_is_wired_when_only_it_is_wanted(person: Person) -> None:
     """Design 5: `install-mcp` is only the MCP entry."""
     plan = person.wire(hooks=None, proxy=None)

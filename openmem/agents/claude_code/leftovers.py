@@ -11,10 +11,18 @@ from __future__ import annotations
 from openmem.agents.agent import Detected, Wanted
 from openmem.agents.claude_code.change import Change, written
 from openmem.agents.claude_code.older import Entry, hooks_to_remove, servers_to_remove
-from openmem.agents.claude_code.places import DEFAULT_UPSTREAM, TITLE, Places, project_settings
-from openmem.agents.claude_code.reading import read_or_none, table_at
+from openmem.agents.claude_code.places import (
+    BASE_URL,
+    DEFAULT_UPSTREAM,
+    NAME,
+    TITLE,
+    Places,
+    project_settings,
+)
+from openmem.agents.claude_code.reading import read_or_none, table_at, text_at
 from openmem.base.errors import OpenmemError
 from openmem.base.paths import Paths
+from openmem.base.route import routed_port
 from openmem.plan.action import Action, Json, ManualStep
 from openmem.plan.edit.planner import plan_remove
 from openmem.plan.system import System
@@ -24,10 +32,9 @@ def plan_elsewhere(
     system: System, state: Json, found: Places, wanted: Wanted
 ) -> tuple[list[Action], list[Entry]]:
     """Return what goes from projects' own files: a hook that is registered twice fires twice."""
-    known = [name for name in table_at(state, ("projects",)) if name.startswith("/")]
     actions: list[Action] = []
     named: list[Entry] = []
-    for folder in dict.fromkeys((*wanted.projects, *known)):
+    for folder in _projects(state, wanted):
         files = [path for path in project_settings(folder) if path != found.settings]
         for path in (*files, f"{folder}/.mcp.json"):
             value = read_or_none(system, path)
@@ -56,6 +63,26 @@ def plan_elsewhere(
     return actions, named
 
 
+def other_addresses(system: System, state: Json, found: Places, wanted: Wanted) -> list[str]:
+    """Return what to say of projects whose own settings send their requests elsewhere."""
+    warnings = []
+    for folder in _projects(state, wanted):
+        for path in project_settings(folder):
+            url = text_at(read_or_none(system, path), BASE_URL).strip()
+            if path != found.settings and url and not routed_port(url, NAME):
+                warnings.append(
+                    f"{path} sets ANTHROPIC_BASE_URL, which wins over yours; sessions in that "
+                    "project do not go through the proxy."
+                )
+    return warnings
+
+
+def _projects(state: Json, wanted: Wanted) -> list[str]:
+    """Return the folders whose own settings are looked at: those named, those it knows."""
+    known = [name for name in table_at(state, ("projects",)) if name.startswith("/")]
+    return list(dict.fromkeys((*wanted.projects, *known)))
+
+
 def plan_without_older_skill(system: System, found: Places) -> list[Action]:
     """Return the removal of the skill that OpenMem 0.8 brought; its words are about its tools."""
     folder = found.older_skill
@@ -74,14 +101,15 @@ def plan_without_older_skill(system: System, found: Places) -> list[Action]:
 
 
 def said(named: list[Entry], paths: Paths, detected: Detected) -> list[str]:
+    """Return what to say of the entries that go."""
     if not named:
         return []
-    said = [f"Taken out: {entry.says}." for entry in named]
-    said = [text.replace(f" {paths.home}/", " ~/") for text in said]
+    home = f" {paths.home}/"
+    words = [f"Taken out: {entry.says}.".replace(home, " ~/") for entry in named]
     is_local = "//127.0.0.1" in detected.upstream or "//localhost" in detected.upstream
     if any(entry.is_predecessor for entry in named) and is_local:
-        said.append(
+        words.append(
             f"{TITLE}'s requests went to {detected.upstream}, which may be the proxy of OpenMem "
             f"0.8; to leave it out: --upstream {DEFAULT_UPSTREAM}"
         )
-    return said
+    return words

@@ -13,8 +13,9 @@ def notes(detected: Detected, wanted: Wanted) -> tuple[str, ...]:
     said: list[str] = []
     if wanted.proxy:
         said += [
-            "Behind an address of its own, Claude Code turns off remote control and what depends "
-            "on a claude.ai login in the session; tool loading on demand is set back on.",
+            "Behind an address of its own, Claude Code turns off remote control, fetches no "
+            "settings of an organisation and reports no errors to its maker; tool loading on "
+            "demand is set back on.",
             "A session begun before this and resumed after it has another system prompt once; "
             "its prompt cache starts anew.",
         ]

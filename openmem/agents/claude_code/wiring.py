@@ -15,6 +15,7 @@ from openmem.agents.agent import Detected, Wanted
 from openmem.agents.claude_code import command
 from openmem.agents.claude_code.change import Change, written
 from openmem.agents.claude_code.leftovers import (
+    other_addresses,
     plan_elsewhere,
     plan_without_older_skill,
     said,
@@ -77,6 +78,8 @@ def plan_wiring(system: System, paths: Paths, detected: Detected, wanted: Wanted
         warnings += command.warnings(system, found, paths.home)
     if wanted.mcp:
         warnings += _foreign_server(state, paths, found)
+    if wanted.proxy:
+        warnings += other_addresses(system, state, found, wanted)
     warnings += said(named, paths, detected)
     return Plan(actions=tuple(actions), warnings=tuple(dict.fromkeys(warnings)))
 
