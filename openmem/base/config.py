@@ -71,6 +71,15 @@ SETTINGS: tuple[Setting, ...] = (
         help="Largest decompressed request body that is read for recording, in MB.",
     ),
     Setting(
+        name="context.ttl_days",
+        kind="int",
+        default=30,
+        minimum=0,
+        maximum=36500,
+        narrows="lower",
+        help="Days after its last use that a session is kept; 0 keeps all.",
+    ),
+    Setting(
         name="context.redact",
         kind="bool",
         default=True,

@@ -62,6 +62,8 @@ def _join() -> None:
     """Add every command, in the order in which help lists them."""
     from openmem.cli.commands import (
         agents,
+        care,
+        completion,
         config,
         context,
         doctor,
@@ -81,10 +83,12 @@ def _join() -> None:
         wiring,
         status,
         context,
+        care,
         policy,
         proxy,
         doctor,
         config,
+        completion,
         agents,
     ):
         module.add_to(app)
@@ -96,6 +100,8 @@ _join()
 def run(argv: Sequence[str]) -> int:
     """Run one command line and return its exit status. Prints; never raises but SystemExit."""
     console = Console.of_process()
+    if argv[:1] == ["--install-completion"]:  # as other programs call it
+        argv = ["completion", *argv[1:]]
     run_ = Run(
         argv=tuple(argv),
         console=console,

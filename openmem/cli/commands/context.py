@@ -136,7 +136,7 @@ def search_(
         in_context=in_context,
         context=neighbours,
         limit=limit,
-        session_id=_session_id(run, session) if session else "",
+        session_id=session_id_of(run, session) if session else "",
         include_echo=include_echo,
     ).checked()
     scope = Scope(all_workspaces=True)
@@ -193,7 +193,7 @@ def show(
     from openmem.context.store.reader import open_session
 
     run = run_of(context)
-    sid = _session_id(run, session)
+    sid = session_id_of(run, session)
     with open_session(run.paths, sid) as reader:
         return _one_row(run, reader, row) if row is not None else _rows(run, reader, limit)
 
@@ -248,7 +248,7 @@ def _row_data(row: StoredRow) -> dict[str, Any]:
     return data
 
 
-def _session_id(run: Run, text: str) -> str:
+def session_id_of(run: Run, text: str) -> str:
     """Return the id of the one session that `text` begins. NotFound, Usage when there are more."""
     from openmem.context.store.catalog import entries
 

@@ -1,0 +1,109 @@
+"""`openmem context` verify, sql, sweep, pin, forget, scan-secrets, export, as a person runs it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from openmem.base.installation import ensure_key
+from openmem.base.paths import Paths
+from openmem.base.redact import Redacted
+from openmem.context.formats.messages import split_request
+from openmem.context.store.model import Incoming
+from openmem.context.store.recorder import Recorder
+
+SECRET = "ghp_" + "aB3d" * 9
+
+
+@pytest.fixture
+def stored(home: Path) -> Paths:
+    """Two sessions, one with a secret that was stored before it could be told."""
+    paths = Paths(os.environ)
+    recorder = Recorder(paths, ensure_key(paths), lambda text, key: Redacted(text))
+    for sid, text in (("aaaa1111", f"quokka one\ntoken {SECRET}"), ("bbbb2222", "quokka two")):
+        body = json.dumps({"messages": [{"role": "user", "content": text}]}).encode()
+        recorder.record_request(sid, Incoming(agent="claude-code", view=split_request(body)))
+    recorder.close()
+    return paths
+
+
+def run(*words: str, said: str = "") -> tuple[int, dict[str, Any], str]:
+    done = subprocess.run(
+        [sys.executable, "-m", "openmem", *words, "--json"],
+        input=said,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    return done.returncode, json.loads(done.stdout), done.stdout + done.stderr
+
+
+def holds(paths: Paths, word: str) -> bool:
+    return any(
+        word.encode() in Path(folder, name).read_bytes()
+        for folder, _, names in os.walk(paths.state_dir)
+        for name in names
+    )
+
+
+def test_a_session_is_checked_asked_and_exported(stored: Paths, tmp_path: Path) -> None:
+    """Issue, what a user can do."""
+    assert run("context", "verify")[1]["data"] == {"sessions": 2, "problems": []}
+    code, answer, _ = run("context", "sql", "aaaa", "SELECT count(*) AS n FROM lines")
+    assert (code, answer["data"]["columns"], answer["data"]["rows"]) == (0, ["n"], [[2]])
+    code, answer, _ = run("context", "sql", "aaaa", "DELETE FROM line")
+    assert code == 4 and "DELETE" in answer["errors"][0]["message"]
+    target = str(tmp_path / "out.md")
+    run("context", "export", "aaaa", "--format", "markdown", "--out", target)
+    assert "quokka one" in Path(target).read_text() and os.stat(target).st_mode & 0o777 == 0o600
+    assert run("context", "export", "aaaa", "--out", target)[0] == 1
+
+
+def test_forgetting_needs_a_yes_and_says_what_went(stored: Paths) -> None:
+    """Issue, part 4; design, section 5: no prompt without a terminal."""
+    assert run("context", "forget", "--pattern", "quokka")[0] == 2
+    code, answer, _ = run("context", "forget", "--pattern", "quokka", "--dry-run")
+    assert code == 0 and len(answer["data"]["rows"]) == 2 and holds(stored, "quokka")
+    code, answer, _ = run("context", "forget", "--pattern", "quokka", "--yes")
+    assert code == 0 and answer["data"]["rows"] == 2 and not holds(stored, "quokka")
+    assert run("context", "forget", "--pattern", "quokka", "--yes")[0] == 1
+    assert run("context", "forget", "--pattern", "(", "--yes")[0] == 4
+    assert run("context", "forget", "--yes")[0] == 2
+    assert run("context", "forget", "--session", "cccc", "--yes")[0] == 1
+
+
+def test_a_secret_is_read_from_standard_input_only(stored: Paths) -> None:
+    """Issue: `--secret -` from standard input."""
+    code, _, output = run("context", "forget", "--secret", SECRET, "--yes")
+    assert code == 2 and SECRET not in output
+    code, answer, output = run("context", "forget", "--secret", "-", "--yes", said=SECRET + "\n")
+    assert code == 0 and answer["data"]["masked"] == 1 and SECRET not in output
+    assert not holds(stored, SECRET) and holds(stored, "quokka one")
+
+
+def test_stored_secrets_are_shown_without_their_value(stored: Paths) -> None:
+    """Issue, part 5."""
+    code, answer, output = run("context", "scan-secrets")
+    assert code == 1 and answer["data"]["found"][0]["rule"] == "github" and SECRET not in output
+    code, answer, _ = run("context", "scan-secrets", "--fix", "--yes")
+    assert code == 0 and answer["data"]["masked"] == 1 and not holds(stored, SECRET)
+    assert run("context", "scan-secrets")[0] == 0
+
+
+def test_a_sweep_shows_first_and_keeps_what_is_pinned(stored: Paths) -> None:
+    """Issue, part 3."""
+    run("context", "pin", "aaaa")
+    for name in os.listdir(stored.sessions_dir):
+        os.utime(f"{stored.sessions_dir}/{name}", (1_600_000_000, 1_600_000_000))
+    code, answer, _ = run("context", "sweep", "--dry-run")
+    assert code == 0 and [s["session_id"] for s in answer["data"]["sessions"]] == ["bbbb2222"]
+    assert run("context", "sweep")[0] == 2
+    assert run("context", "sweep", "--yes")[1]["data"]["removed"] >= 1
+    assert {n[:4] for n in os.listdir(stored.sessions_dir)} == {"aaaa"}
+    assert run("context", "sweep", "--yes")[1]["data"]["removed"] == 0
