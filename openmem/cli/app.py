@@ -62,6 +62,7 @@ def _join() -> None:
     """Add every command, in the order in which help lists them."""
     from openmem.cli.commands import (
         agents,
+        bench,
         care,
         completion,
         config,
@@ -89,6 +90,7 @@ def _join() -> None:
         doctor,
         config,
         completion,
+        bench,
         agents,
     ):
         module.add_to(app)

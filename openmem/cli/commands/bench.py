@@ -1,0 +1,55 @@
+"""`openmem bench`: what openmem costs, measured beside its floor in the same run."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from openmem.base.errors import CHANGES_PENDING, DONE, Usage
+from openmem.cli.command import command, run_of
+from openmem.cli.envelope import Result
+from openmem.cli.options import Json
+
+
+def add_to(app: typer.Typer) -> None:
+    command(
+        app,
+        "bench",
+        short="Measure what openmem costs.",
+        effect="read-only",
+        effect_words="read-only; works in temporary folders and on loopback.",
+        example="openmem bench hook",
+    )(bench)
+
+
+def bench(
+    context: typer.Context,
+    name: Annotated[
+        str | None,
+        typer.Argument(help="What to measure; left out, the names.", show_default=False),
+    ] = None,
+    repeats: Annotated[
+        int, typer.Option("--repeats", help="Samples; 0 is the bench's own number.")
+    ] = 0,
+    claude: Annotated[
+        str, typer.Option("--claude", help="Path of Claude Code, for first-run.")
+    ] = "",
+    json: Json = False,
+) -> Result:
+    """Measure one thing beside its floor; exit 3 when a limit is not held."""
+    from openmem.bench.catalogue import BENCHES, run
+    from openmem.cli.render.table import columns
+
+    run_of(context)
+    if name is None:
+        lines = columns([[one, what] for one, what in BENCHES.items()])
+        return Result(data={"benches": dict(BENCHES)}, lines=tuple(lines))
+    if name not in BENCHES:
+        raise Usage(f"there is no bench {name!r}.", hint=f"Known: {', '.join(sorted(BENCHES))}.")
+    report = run(name, repeats=repeats, claude=claude)
+    return Result(
+        data=report.as_json(),
+        lines=tuple(report.lines()),
+        exit_status=DONE if report.holds else CHANGES_PENDING,
+    )
