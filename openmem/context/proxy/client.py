@@ -12,7 +12,7 @@ from __future__ import annotations
 import socket
 import ssl
 from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import dataclass
+from contextvars import ContextVar
 from typing import Any
 
 import aiohttp
@@ -62,11 +62,24 @@ class Chunks(aiohttp.payload.Payload):
 Body = Sequence[bytes] | AsyncIterator[bytes] | None
 
 
-@dataclass(slots=True)
 class _Attempt:
-    """What a trace learns of one attempt."""
+    """What is learnt of one attempt: whether a connection was made for it."""
 
-    is_reused: bool = False
+    __slots__ = ("is_fresh",)
+
+    def __init__(self) -> None:
+        self.is_fresh = False
+
+
+_ATTEMPT: ContextVar[_Attempt] = ContextVar("attempt")
+
+
+class _Connector(aiohttp.TCPConnector):
+    """Notes on the running attempt that a connection had to be made."""
+
+    async def _create_connection(self, *given: Any, **named: Any) -> Any:
+        _ATTEMPT.get().is_fresh = True
+        return await super()._create_connection(*given, **named)
 
 
 class Client:
@@ -80,19 +93,16 @@ class Client:
         self.problems: list[str] = []
 
     async def start(self, *, needs_tls: bool) -> None:
-        trace = aiohttp.TraceConfig()
-        trace.on_connection_reuseconn.append(_on_reuse)
         self._session = aiohttp.ClientSession(
             auto_decompress=False,
             cookie_jar=aiohttp.DummyCookieJar(),
             trust_env=False,
             skip_auto_headers=_OWN_HEADERS,
             timeout=aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_SECONDS),
-            connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=_KEEP_ALIVE_SECONDS),
+            connector=_Connector(limit=0, keepalive_timeout=_KEEP_ALIVE_SECONDS),
             read_bufsize=_READ_BYTES,
             max_line_size=_HEADER_BYTES,
             max_field_size=_HEADER_BYTES,
-            trace_configs=[trace],
         )
         if needs_tls:
             self._tls_context()
@@ -136,18 +146,13 @@ class Client:
         while True:
             data = Chunks(body) if isinstance(body, Sequence) else body
             attempt = _Attempt()
+            _ATTEMPT.set(attempt)
             try:
-                return await self._session.request(
-                    method, url, data=data, trace_request_ctx=attempt, **options
-                )
+                return await self._session.request(method, url, data=data, **options)
             except (aiohttp.ClientError, OSError, ValueError) as error:
                 was_closed = isinstance(error, aiohttp.ServerDisconnectedError | OSError)
-                if not (was_closed and attempt.is_reused and can_repeat):
+                if not (was_closed and can_repeat and not attempt.is_fresh):
                     raise Unreachable(_refusal(upstream, proxy, error)) from None
-
-
-async def _on_reuse(_: object, context: Any, __: object) -> None:
-    context.trace_request_ctx.is_reused = True
 
 
 def _refusal(upstream: Upstream, proxy: str, error: BaseException) -> Refusal:

@@ -14,11 +14,8 @@ import re
 from openmem.context.proxy.encodings import Decoder, TooLarge, Undecodable
 
 _WORD = b"message_stop"
-_STOP = re.compile(
-    rb"(?:^|[\r\n])"
-    rb"(?:event:[ ]?message_stop(?:[\r\n]|$)|data:[ ]?\{[ ]?\"type\":[ ]?\"message_stop\")"
-)
-_WINDOW_BYTES = 128
+_LINE = re.compile(rb"event:[ ]?message_stop[\r\n]?|data:[ ]?\{[ ]?\"type\":[ ]?\"message_stop\"")
+_WINDOW_BYTES = 64
 _LIMIT_BYTES = 64 * 1024 * 1024
 
 
@@ -55,4 +52,10 @@ class EndFinder:
     def _has_stop(self, piece: bytes) -> bool:
         seen = self._window + piece
         self._window = seen[-_WINDOW_BYTES:]
-        return _WORD in seen and _STOP.search(seen) is not None
+        at = seen.find(_WORD)
+        while at >= 0:
+            start = max(seen.rfind(b"\n", 0, at), seen.rfind(b"\r", 0, at)) + 1
+            if _LINE.match(seen, start) is not None:
+                return True
+            at = seen.find(_WORD, at + 1)
+        return False

@@ -4,8 +4,8 @@ Idea: the request goes up as it came, the response comes down as it comes; copie
 recorder beside that.
 Invariant: a piece of the response is passed on at once. Only the last byte may wait, until the
 rows are committed or the time is over; then it goes and the fault is counted.
-Trap: a client that leaves is seen only by asking for its next message, so one task waits for that
-the whole time and cancels the exchange.
+Trap: a client that leaves is seen only by asking for its next message, so a task waits for that
+while an exchange lasts, and cancels it.
 """
 
 from __future__ import annotations
@@ -32,6 +32,8 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 
 _SMALL_BYTES = 1024 * 1024
+# Most answers of a test or a token count are over sooner; a task for each would cost more.
+_WATCH_DELAY_SECONDS = 0.02
 
 
 class ClientLeft(Exception):
@@ -77,6 +79,7 @@ class Exchange:
         self._job: Job | None = None
         self._is_client_gone = False
         self._task: asyncio.Task[None] | None = None
+        self._watch_timer: asyncio.TimerHandle | None = None
         self._watcher: asyncio.Task[None] | None = None
 
     async def run(self) -> None:
@@ -94,6 +97,8 @@ class Exchange:
                 self._task.uncancel()  # the cancelling was our own
             self._end("client-left")
         finally:
+            if self._watch_timer is not None:
+                self._watch_timer.cancel()
             if self._watcher is not None:
                 self._watcher.cancel()
 
@@ -140,7 +145,8 @@ class Exchange:
             if piece:
                 yield piece
             if not message.get("more_body", False):
-                self._watcher = asyncio.get_running_loop().create_task(self._watch())
+                loop = asyncio.get_running_loop()
+                self._watch_timer = loop.call_later(_WATCH_DELAY_SECONDS, self._begin_watch)
                 return
 
     async def _stream(self, begun: list[bytes]) -> AsyncIterator[bytes]:
@@ -151,18 +157,25 @@ class Exchange:
             yield chunk
 
     def _open_job(self, link: RecorderLink, chunks: list[bytes], size: int) -> None:
-        told = {
-            name.decode("latin-1"): value.decode("latin-1")
-            for name, value in reversed(self._scope["headers"])
-            if name.decode("latin-1") in IDENTITY_HEADERS
-        }
-        told["content-encoding"] = heads.joined(self._scope["headers"], b"content-encoding")
-        job = link.open({"route": self._route.agent, "headers": told}, size)
+        job = link.open(self._about, size)
         if isinstance(job, str):
             self._fault(job)
             return
         self._job = job
         job.body(chunks)
+
+    def _begin_watch(self) -> None:
+        self._watcher = asyncio.get_running_loop().create_task(self._watch())
+
+    def _about(self) -> dict[str, Any]:
+        """Return what the recorder is told of the request besides its body; never a login."""
+        told = {
+            name.decode("latin-1"): value.decode("latin-1")
+            for name, value in reversed(self._scope["headers"])
+            if name in IDENTITY_HEADERS
+        }
+        told["content-encoding"] = heads.joined(self._scope["headers"], b"content-encoding")
+        return {"route": self._route.agent, "headers": told}
 
     async def _watch(self) -> None:
         """Cancel the exchange when the client leaves; begins once its request is whole."""
@@ -216,16 +229,17 @@ class Exchange:
         try:
             while piece := await content.readany():
                 job = self._job
-                if job is not None and job.is_open:
+                if job is None or not job.is_open:
+                    await send(_more(piece))
+                elif ending.is_last(piece):
+                    if len(piece) > 1:
+                        await send(_more(piece[:-1]))
                     job.data(piece)
-                    if ending.is_last(piece):
-                        if len(piece) > 1:
-                            await send(_more(piece[:-1]))
-                            piece = piece[-1:]
-                        await self._committed()
-                        job = None
-                await send(_more(piece))
-                if job is not None:
+                    await self._committed()
+                    await send(_more(piece[-1:]))
+                else:
+                    await send(_more(piece))
+                    job.data(piece)
                     job.hand_over()
         except (aiohttp.ClientError, OSError):
             # The upstream broke off. The client must see that, too: no proper end is sent, and

@@ -37,7 +37,8 @@ from openmem.context.proxy.recording.prefix import Kept, Known, Thread
 from openmem.context.proxy.recording.reply import Reply
 from openmem.context.proxy.recording.shape import Shape, prompt_of, shape_of
 from openmem.context.session import write_registration
-from openmem.context.store.model import Event, Incoming, Recorded, Recording, ThreadKind
+from openmem.context.store.model import Event, Incoming, Recorded, ThreadKind
+from openmem.context.store.recorder import Recorder
 
 _LOOKED_AT_MESSAGES = 4
 _REMEMBERED_DIGESTS = 500_000
@@ -75,14 +76,14 @@ class Recordings:
     def __init__(
         self,
         paths: Paths,
-        open_recorder: Callable[[], Recording],
+        open_recorder: Callable[[], Recorder],
         *,
         body_limit_bytes: int,
         version: str,
     ) -> None:
         self._paths = paths
         self._open_recorder = open_recorder
-        self._recorder: Recording | None = None
+        self._recorder: Recorder | None = None
         self._body_limit = body_limit_bytes
         self._version = version
         self._gate = Gate(paths)
@@ -93,7 +94,10 @@ class Recordings:
     # --- a request
 
     def request(self, about: About, chunks: Iterable[bytes]) -> Exchange | str:
-        """Store a request; return it for its reply, or the outcome when nothing was stored."""
+        """Store a request; return it for its reply, or the outcome when nothing was stored.
+
+        An exception is a fault of ours, for which the caller has `fault`.
+        """
         try:
             body = decode_body(chunks, about.headers.get("content-encoding", ""), self._body_limit)
             view = split_request(body)
@@ -103,14 +107,11 @@ class Recordings:
         except Undecodable:
             return "undecodable"
         except NotUnderstood as error:
-            self.fault(about, error, "not-understood")
+            self.fault(about, error)
             return "not-understood"
         except StoreUnavailable as error:
-            self.fault(about, error, "store-unavailable")
+            self.fault(about, error)
             return "store-unavailable"
-        except (OpenmemError, OSError, ValueError, RuntimeError, MemoryError) as error:
-            self.fault(about, error, "fault")
-            return "fault"
 
     def _request(self, about: About, view: RequestView) -> Exchange | str:
         head = [decode_message(raw) for raw in view.messages[:_LOOKED_AT_MESSAGES]]
@@ -198,7 +199,7 @@ class Recordings:
         return replace(admission, registration=registration)
 
     @property
-    def recorder(self) -> Recording:
+    def recorder(self) -> Recorder:
         with self._lock:
             if self._recorder is None:
                 self._recorder = self._open_recorder()
@@ -234,9 +235,8 @@ class Recordings:
                     exchange.thread.remember(exchange.known, reply.usage)
             self.recorder.add_event(exchange.sid, self._usage_event(exchange, reply, kept))
             return "recorded"
-        except (OpenmemError, OSError, ValueError, RuntimeError, MemoryError) as error:
-            self._add_fault(exchange.sid, error, type(error).__name__)
-            return "store-unavailable" if isinstance(error, StoreUnavailable) else "fault"
+        except StoreUnavailable:
+            return "store-unavailable"
 
     def _usage_event(self, exchange: Exchange, reply: Reply, kept: Kept) -> Event:
         is_first = not kept.before_bytes
@@ -264,20 +264,24 @@ class Recordings:
         """Note that a response's last byte did not wait for this exchange's rows."""
         self._add(exchange.sid, "proxy/exchange.py", "CommitTookTooLong")
 
-    def fault(self, about: About, error: Exception | None, why: str) -> None:
-        """Note a fault in the session a request states, if that session is stored at all."""
+    def fault(self, about: About, error: BaseException, exchange: Exchange | None = None) -> None:
+        """Note a fault of ours in the session of a request, if that session is stored at all."""
+        sid = exchange.sid if exchange is not None else self._stored_session(about)
+        if sid:
+            self._add(sid, place_of(error), type(error).__name__)
+
+    def missed(self, about: About, why: str) -> None:
+        """Note a request that was not handed over, in the session it states."""
+        sid = self._stored_session(about)
+        if sid:
+            self._add(sid, "proxy/recording/link.py", why)
+
+    def _stored_session(self, about: About) -> str:
+        """Return the session that a request's headers state if it is stored and may be, else ""."""
         sid = identity.stated_session_id(about.headers, "", "")
         if not sid or not self._exists(sid):
-            return
-        if not self._gate.admit(sid, about.route, "").may_store:
-            return
-        if error is None:
-            self._add(sid, "proxy/link.py", why)
-        else:
-            self._add_fault(sid, error, type(error).__name__)
-
-    def _add_fault(self, sid: str, error: Exception, kind: str) -> None:
-        self._add(sid, place_of(error), kind)
+            return ""
+        return sid if self._gate.admit(sid, about.route, "").may_store else ""
 
     def _add(self, sid: str, location: str, error: str) -> None:
         event = Event(kind="fail_open", version=self._version, location=location, error=error)
@@ -286,7 +290,15 @@ class Recordings:
         except (OpenmemError, OSError):
             pass  # the store itself is the fault; the proxy's counters have it
 
+    def close_idle(self, idle_seconds: float) -> None:
+        """Close the files of sessions that were silent for so long."""
+        with self._lock:
+            recorder = self._recorder
+        if recorder is not None:
+            recorder.close_idle(idle_seconds)
+
     def close(self) -> None:
+        """Close all files."""
         with self._lock:
             recorder, self._recorder = self._recorder, None
         if recorder is not None:

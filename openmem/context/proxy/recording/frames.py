@@ -7,7 +7,7 @@ that breaks this is a fault of ours, not data of somebody else's.
 from __future__ import annotations
 
 import struct
-from typing import IO
+from typing import Protocol
 
 HEAD = struct.Struct("!IBQ")
 LARGEST = 1 << 24
@@ -24,12 +24,18 @@ DROP = 8  # JSON: the request was not sent here whole; why
 FAULT = 9  # JSON: headers of a request that could not be recorded, and why
 
 
+class Source(Protocol):
+    """Where frames are read from; `read` waits for all it is asked for, less only at the end."""
+
+    def read(self, size: int, /) -> bytes: ...
+
+
 def frame(kind: int, job: int, payload: bytes = b"") -> bytes:
     """Return one frame."""
     return HEAD.pack(len(payload), kind, job) + payload
 
 
-def read_frame(file: IO[bytes]) -> tuple[int, int, bytes] | None:
+def read_frame(file: Source) -> tuple[int, int, bytes] | None:
     """Return (kind, job, payload) of the next frame, None at the end. ValueError on a bad one."""
     head = file.read(HEAD.size)
     if len(head) < HEAD.size:

@@ -24,15 +24,10 @@ _LAST_HEADERS = ("session_id", "x-session-id", "conversation_id")
 _ATTRIBUTION = "x-anthropic-billing-header"
 _REMINDER = "<system-reminder>"
 
+# What the recorder is told of a request's headers: never a login, never a cookie.
 IDENTITY_HEADERS = frozenset(
-    {
-        *_FIRST_HEADERS,
-        *_LAST_HEADERS,
-        "x-claude-code-agent-id",
-        "x-app",
-        "user-agent",
-        "content-encoding",
-    }
+    name.encode("ascii")
+    for name in (*_FIRST_HEADERS, *_LAST_HEADERS, "x-claude-code-agent-id", "user-agent")
 )
 
 _AGENTS = (("claude-cli/", "claude-code"), ("opencode/", "opencode"), ("codex", "codex"))
@@ -183,11 +178,14 @@ def is_sub_agent(headers: Mapping[str, str], system: Sequence[str]) -> bool:
 
 # The agent's environment text. Claude Code: "# Environment … - Primary working directory: /x", in
 # a reminder of the first message or in the first system message; older ones and OpenCode:
-# "<env>\nWorking directory: /x" in the system prompt.
-_ENVIRONMENT = re.compile(
-    r"(?:in the following environment:|<env>)\s*?\n(?:[^\n]*\n){0,6}?"
-    r"[ \t]*(?:- )?(?:Primary working|Working) directory: (?P<folder>/[^\n\0]*)"
+# "<env>\n Working directory: /x" in the system prompt, where a line of its own is enough.
+_LINE = (
+    r"[ \t]*(?:[-*] )?(?:Primary working|Current working|Working) directory: (?P<folder>/[^\n\0]*)"
 )
+_ENVIRONMENT = re.compile(
+    rf"(?:# Environment|in the following environment:|<env>)[^\n]*\n(?:[^\n]*\n){{0,8}}?{_LINE}"
+)
+_SYSTEM_LINE = re.compile(rf"^{_LINE}", re.M)
 _LOOKED_AT_CHARS = 200_000
 
 
@@ -197,7 +195,7 @@ def stated_folder(system: Sequence[str], messages: Sequence[Mapping[str, Any]]) 
     Looks at the system prompt, at system messages and at reminders; `messages`: the first few.
     """
     for text in system:
-        found = _folder_in(text)
+        found = _folder_in(_SYSTEM_LINE, text)
         if found:
             return found
     for message in messages:
@@ -205,14 +203,14 @@ def stated_folder(system: Sequence[str], messages: Sequence[Mapping[str, Any]]) 
         for block in content_blocks(message):
             text = _text_of(block)
             if text and (is_system or (message.get("role") == "user" and is_reminder(text))):
-                found = _folder_in(text)
+                found = _folder_in(_ENVIRONMENT, text)
                 if found:
                     return found
     return ""
 
 
-def _folder_in(text: str) -> str:
-    match = _ENVIRONMENT.search(text[:_LOOKED_AT_CHARS])
+def _folder_in(pattern: re.Pattern[str], text: str) -> str:
+    match = pattern.search(text[:_LOOKED_AT_CHARS])
     if not match:
         return ""
     folder = match.group("folder").rstrip()

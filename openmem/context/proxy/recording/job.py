@@ -12,13 +12,13 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 from openmem.context.proxy.recording import frames
 
 _HANDOVER_DELAY_SECONDS = 0.05
-_BATCH_BYTES = 32 * 1024
+_BATCH_BYTES = 64 * 1024
 _BATCH_SECONDS = 0.25
 
 RECORDED = "recorded"
@@ -45,7 +45,7 @@ class Job:
     that there will be none; it never raises.
     """
 
-    def __init__(self, link: Channel, number: int, about: Mapping[str, Any]) -> None:
+    def __init__(self, link: Channel, number: int, about: Callable[[], dict[str, Any]]) -> None:
         loop = asyncio.get_running_loop()
         self.done: asyncio.Future[str] = loop.create_future()
         self._link = link
@@ -149,19 +149,26 @@ class Job:
         self._wake.set()
 
     async def _run(self) -> None:
-        about = json.dumps(self._about).encode("ascii")
-        await self._link.transmit(frames.frame(frames.OPEN, self.number, about))
-        while not self.done.done():
-            if not self._items:
-                self._wake.clear()
-                await self._wake.wait()
+        about = json.dumps(self._about()).encode("ascii")
+        ready = [frames.frame(frames.OPEN, self.number, about)]
+        size = len(about)
+        is_ended = False
+        while not self.done.done() and not is_ended:
+            while self._items and size < _BATCH_BYTES:
+                kind, payload = self._items.popleft()
+                ready.append(frames.frame(kind, self.number, payload))
+                size += len(payload)
+                is_ended = kind == frames.END
+            if ready:
+                # Few and large writes: each wakes the recorder, which competes for a processor.
+                await self._link.transmit(b"".join(ready))
+                is_large = size >= _BATCH_BYTES
+                ready, size = [], 0
+                if is_large:
+                    await asyncio.sleep(0)  # a large body must not keep the loop from its streams
                 continue
-            kind, payload = self._items.popleft()
-            await self._link.transmit(frames.frame(kind, self.number, payload))
-            if kind == frames.END:
-                return
-            if kind == frames.BODY:
-                await asyncio.sleep(0)  # a large body must not keep the loop from its streams
+            self._wake.clear()
+            await self._wake.wait()
 
     def _pump_ended(self, task: asyncio.Task[None]) -> None:
         if not task.cancelled() and task.exception() is not None:

@@ -178,14 +178,14 @@ class RecorderLink:
     def pending(self) -> int:
         return len(self._jobs)
 
-    def open(self, about: Mapping[str, Any], size: int) -> Job | str:
+    def open(self, about: Callable[[], dict[str, Any]], size: int) -> Job | str:
         """Return a job for a request of `size` bytes, or the reason why there is none."""
         if self._writer is None:
             return "recorder-lost"
         if self._is_stuck():
             return "recorder-stuck"
         if self._held + size > self._settings.queue_limit_bytes:
-            self.send(frames.FAULT, 0, {**about, "why": "recorder-behind"})
+            self.send(frames.FAULT, 0, {**about(), "why": "recorder-behind"})
             return "recorder-behind"
         self._next += 1
         job = Job(self, self._next, about)

@@ -1,8 +1,8 @@
 """How much of a thread's last prompt a new prompt keeps, and if it breaks it, why.
 
 Idea: a provider's cache holds prompts from the front; the first difference ends what it can
-reuse. Each message becomes two 64-bit digests, of its bytes and of its canonical form, so a
-resent history costs one hash over the bytes and only messages that differ are decoded.
+reuse. Each message becomes two 64-bit hashes, of its bytes and of its canonical form, so a resent
+history costs one hash over the bytes and only messages that differ are decoded.
 Invariant: what clients flip by themselves is no difference: `cache_control` comes and goes, a
 string is one text block, the attribution block and deferred tools do not count, and blocks behind
 the marker of a trailing system message are said once and not resent.
@@ -13,7 +13,6 @@ Source: Claude Code 2.1.332 on newest models, facts of 2026-11-30, section 2.3; 
 
 from __future__ import annotations
 
-import hashlib
 import json
 from array import array
 from collections.abc import Sequence
@@ -48,7 +47,7 @@ class Prompt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Known:
-    """A prompt that went out, as digests; about 20 bytes a message."""
+    """A prompt that went out, as hashes; about 24 bytes a message."""
 
     model: str
     settings: str
@@ -94,7 +93,7 @@ class Thread:
 
     @property
     def messages(self) -> int:
-        """How many message digests are held."""
+        """How many messages are remembered."""
         return sum(len(known.raw) for known in self._known)
 
     def compare(self, prompt: Prompt, now: float) -> tuple[Known, Kept]:
@@ -129,8 +128,16 @@ class Thread:
 Raw = bytes | msgspec.Raw
 
 
-def _digest(data: Raw) -> int:
-    return int.from_bytes(hashlib.sha256(data).digest()[:8], "big")
+def _digest(data: bytes) -> int:
+    return hash(data)  # keyed by the interpreter: compared in this process only
+
+
+def _common_length(first: array[int], second: array[int]) -> int:
+    """Return how many items two arrays begin with in common."""
+    high = min(len(first), len(second))
+    if first[:high] == second[:high]:
+        return high
+    return next(at for at in range(high) if first[at] != second[at])
 
 
 def _decoded(data: Raw) -> Any:
@@ -183,15 +190,12 @@ def _known_of(prompt: Prompt, latest: Known | None, now: float) -> Known:
     tools_raw = _digest(prompt.tools)
     is_same_tools = latest is not None and latest.tools_raw == tools_raw
     system = "\0".join(without_attribution(prompt.system)).encode("utf-8", "surrogatepass")
-    raw, canonical, sizes = array("Q"), array("Q"), array("Q")
-    for index, message in enumerate(prompt.messages):
-        digest = _digest(message)
-        raw.append(digest)
-        sizes.append(memoryview(message).nbytes)
-        if latest is not None and index < len(latest.raw) and latest.raw[index] == digest:
-            canonical.append(latest.canonical[index])
-        else:
-            canonical.append(_digest(_encoded(_canonical(_decoded(message)))))
+    pieces = [bytes(message) for message in prompt.messages]
+    raw = array("q", map(hash, pieces))
+    sizes = array("q", map(len, pieces))
+    same = _common_length(raw, latest.raw) if latest is not None else 0
+    canonical = latest.canonical[:same] if latest is not None else array("q")
+    canonical.extend(_digest(_encoded(_canonical(_decoded(piece)))) for piece in pieces[same:])
     tail, marker = _tail_of(prompt.messages[-1]) if prompt.messages else ((), -1)
     return Known(
         model=prompt.model,
@@ -233,13 +237,9 @@ def _kept(known: Known, mine: Known, messages: Sequence[Raw]) -> Kept:
     head_bytes = known.tools_bytes + known.system_bytes
     if known.settings != mine.settings:
         return replace(found, bust="settings", kept_bytes=head_bytes)
-    same = 0
-    for index in range(min(count, len(mine.canonical))):
-        if known.canonical[index] != mine.canonical[index] and not (
-            index == count - 1 and _is_without_nudge(known, messages[index])
-        ):
-            break
-        same += 1
+    same = _common_length(known.canonical, mine.canonical)
+    if same == count - 1 < len(messages) and _is_without_nudge(known, messages[same]):
+        same = count
     return replace(
         found,
         kept_bytes=head_bytes + sum(known.sizes[:same]),

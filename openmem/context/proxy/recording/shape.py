@@ -44,11 +44,9 @@ def shape_of(view: RequestView) -> Shape:
         parts = _DECODER.decode(view.body)
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
         parts = _Parts()
-    count = len(view.messages)
     markers = ["tools"] * _markers(view.tools) + ["system"] * _markers(bytes(parts.system))
-    for index, raw in enumerate(view.messages):
-        data = bytes(raw)
-        markers += [f"m-{count - index}"] * _markers(data)
+    in_system = bytes(parts.system).count(_MARK)
+    markers += _of_messages(view, view.body.count(_MARK) - in_system)
     thinking = _field(bytes(parts.thinking), "type")
     effort = _field(bytes(parts.output_config), "effort")
     is_long = bool(markers) and _LONG in view.body
@@ -69,6 +67,22 @@ def prompt_of(view: RequestView, shape: Shape) -> Prompt:
         messages=view.messages,
         ttl_seconds=shape.ttl_seconds,
     )
+
+
+def _of_messages(view: RequestView, mentions: int) -> list[str]:
+    """Return the places of markers in messages. Clients mark near the end, so that is searched
+    first, and only until all `mentions` of the whole body are found."""
+    mentions -= view.tools.count(_MARK)
+    places: list[str] = []
+    for number, raw in enumerate(reversed(view.messages), 1):
+        if mentions <= 0:
+            break
+        data = bytes(raw)
+        found = data.count(_MARK)
+        if found:
+            mentions -= found
+            places = [f"m-{number}"] * _markers(data) + places
+    return places
 
 
 def _decoded(data: bytes) -> Any:
