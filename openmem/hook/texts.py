@@ -12,15 +12,15 @@ from __future__ import annotations
 import json
 
 LIMIT_CHARACTERS = 600
-SEARCH_TOOLS = ("smart_compact_search", "smart_compact_get")
+SEARCH_TOOLS = ("smart_compact_search", "smart_compact_get", "smart_compact_sql")
 TRIM_COMMAND = "/smart-compact"
 
 _START = (
-    "openmem stores the messages of this session word for word on this machine (session id {sid}). "
-    "What was said and is no longer in your context (compacted, trimmed, or in an earlier session "
-    "of this project) can be found: call {search} with words (query) or a regular expression "
-    "(pattern); {get} gives a stored message whole. Search before you answer that something was "
-    "never given or cannot be found."
+    "openmem stores this session word for word on this machine (session id {sid}). "
+    "What is no longer in your context (compacted, trimmed, or of an earlier session of this "
+    "project) can be found: {0} takes words (query) or a regular expression (pattern), {1} gives a "
+    "message whole, {2} counts and queries. Search before you answer that something was never "
+    "given or cannot be found."
 )
 
 TRIM_REQUESTED = "openmem: a trim of this session is requested."
@@ -34,8 +34,7 @@ _EVENT_NAMES = {"session-start": "SessionStart", "prompt": "UserPromptSubmit"}
 
 def session_start_text(sid: str) -> str:
     """Return what a session is told at its start; under 600 characters for any id."""
-    search, get = SEARCH_TOOLS
-    return _START.format(sid=sid, search=search, get=get)
+    return _START.format(*SEARCH_TOOLS, sid=sid)
 
 
 def context_output(event: str, text: str) -> str:
