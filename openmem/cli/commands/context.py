@@ -40,6 +40,7 @@ def status(
     """List the stored sessions, the newest first, with tokens, trims and cache use."""
     from openmem.base.policy import load_policy
     from openmem.cli.render.context import size_text, status_lines
+    from openmem.cli.render.plan import counted
     from openmem.cli.render.policy import policy_words
     from openmem.cli.render.proxy import proxy_line
     from openmem.context.overview import overview
@@ -51,7 +52,9 @@ def status(
     policy = load_policy(run.paths.policy_file, run.paths.home)
     listed = [asdict(summary) for summary in found.sessions]
     size = size_text(sum(entry["bytes"] for entry in listed))
-    head = f"{proxy_line(proxy, time.time())} · store {size} in {len(listed)} sessions · "
+    head = (
+        f"{proxy_line(proxy, time.time())} · store {size} in {counted(len(listed), 'session')} · "
+    )
     head += f"policy: {policy_words(policy)}"
     data = {
         "sessions": listed,

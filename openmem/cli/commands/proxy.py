@@ -72,9 +72,7 @@ def run_(
         config,
         port=port,
         upstream=upstream,
-        on_ready=lambda address: run.console.say(
-            f"The proxy listens on {address}; Ctrl-C ends it."
-        ),
+        on_ready=lambda address: run.console.say(f"Listening on {address}. Ctrl-C ends it."),
     )
     return Result(exit_status=code)
 

@@ -10,7 +10,7 @@ from openmem.base.installation import read_key
 from openmem.base.paths import Paths
 from openmem.context.store.catalog import Entry, entries
 from openmem.context.store.reader import open_entry
-from openmem.setup.doctor.finding import Finding
+from openmem.setup.doctor.finding import Finding, many
 
 _BUDGET_SECONDS = 3.0  # a doctor that takes longer is not asked; the newest sessions come first
 
@@ -30,7 +30,7 @@ def check_store(paths: Paths) -> list[Finding]:
             )
         )
     size = sum(_size(entry.path) for entry in known)
-    text = f"{len(known)} sessions, {size / 1e6:.1f} MB"
+    text = f"{many(len(known), 'session')}, {size / 1e6:.1f} MB"
     if not found:
         found.append(Finding(name="store", outcome="ok", subject="store", detail=text))
     return found
@@ -71,7 +71,7 @@ def _set_aside(paths: Paths) -> list[Finding]:
             name="damaged",
             outcome="warning",
             subject="store",
-            detail=f"{len(names)} damaged files were set aside in {paths.sessions_dir}",
+            detail=f"{many(len(names), 'damaged file')} set aside in {paths.sessions_dir}",
             advice="the sessions went on in new files; remove the old ones when you like",
         )
     ]

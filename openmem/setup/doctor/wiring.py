@@ -17,7 +17,7 @@ from openmem.hook.notes import log_file
 from openmem.plan.action import Plan
 from openmem.plan.receipt import drift, receipts
 from openmem.plan.system import System
-from openmem.setup.doctor.finding import Finding
+from openmem.setup.doctor.finding import Finding, many
 
 _RECENT_SECONDS = 86_400
 _PYTHON_LINE = re.compile(rb"^python='?([^'\n]+)'?$", re.M)
@@ -57,7 +57,9 @@ def check_runs(system: System, paths: Paths) -> list[Finding]:
     if not found:
         count = sum(receipt.is_active for receipt in known)
         found.append(
-            Finding(name="runs", outcome="ok", detail=f"what {count} runs wrote is in place")
+            Finding(
+                name="runs", outcome="ok", detail=f"what {many(count, 'run')} wrote is in place"
+            )
         )
     return found
 
