@@ -13,6 +13,7 @@ from openmem.cli.app import run
 from openmem.plan.action import Plan
 from openmem.plan.apply import apply
 from openmem.plan.edit.planner import plan_write
+from openmem.plan.journal import journal_path
 from openmem.plan.system import RealSystem
 
 
@@ -100,3 +101,22 @@ def test_undo_leaves_what_somebody_changed_and_says_so(
     assert one_run.read_text() == "somebody\n"
     told = capsys.readouterr()
     assert "~/x.txt" in told.err + told.out and "it stays" in told.err + told.out
+
+
+def test_undo_after_a_run_that_was_cut_off_mends_that_run_only(
+    one_run: Path, home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Issue 2, part 2: journal first; the run before stays in force."""
+    paths = Paths(os.environ)
+    system = RealSystem(os.environ)
+    other = home / "y.txt"
+    actions = plan_write(system, str(other), b"new\n", "a second run")
+    receipt = apply(Plan(actions=tuple(actions)), system, paths, label="setup")
+    journal = Path(journal_path(paths, receipt.number))
+    journal.write_text(journal.read_text().replace('"finished"', '"started"'))
+    other.unlink()  # it died before the write
+    assert run(["verify"]) == 3
+    assert run(["undo", "--dry-run"]) == 0
+    assert run(["undo", "--yes"]) == 0
+    assert "put back" in capsys.readouterr().err
+    assert one_run.read_text() == "after\n" and run(["verify"]) == 0

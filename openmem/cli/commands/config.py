@@ -128,6 +128,7 @@ def set_(
     from openmem.plan.action import Plan
     from openmem.plan.system import RealSystem
     from openmem.setup.own_files import plan_route, plan_setting, plan_unset
+    from openmem.setup.running import bring_up_to_date
 
     run = run_of(context)
     run.console.is_quiet = quiet
@@ -149,13 +150,13 @@ def set_(
         is_agreed=True,  # the command says what it does; there is nothing to ask
         shows_diff=diff,
     )
-    told = ("Carry it to agents and proxy:  openmem setup",) if _reaches(name) else ()
-    return carry_out(run, system, Plan(actions=tuple(actions)), wish, Telling(done=told))
-
-
-def _reaches(name: str) -> bool:
-    """Return whether a setting also stands in agents' settings or in the running proxy."""
-    return name.startswith(("proxy.", "routes."))
+    # The port and whether there is a proxy also stand in the agents' own settings.
+    is_shared = name in ("proxy.port", "proxy.enabled")
+    told = ("Carry it to agents and proxy:  openmem setup",) if is_shared else ()
+    result = carry_out(run, system, Plan(actions=tuple(actions)), wish, Telling(done=told))
+    if actions and not dry_run:
+        bring_up_to_date(run.paths)
+    return result
 
 
 def _address(text: str) -> str:

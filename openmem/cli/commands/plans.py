@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from openmem.base.errors import CHANGES_PENDING, DONE
-from openmem.cli.command import command, run_of
+from openmem.cli.command import Run, command, run_of
 from openmem.cli.envelope import Result
 from openmem.cli.options import Diff, DryRun, Json, Quiet, Yes
+
+if TYPE_CHECKING:
+    from openmem.plan.system import System
 
 
 def add_to(app: typer.Typer) -> None:
@@ -85,6 +88,7 @@ def undo(
     from openmem.plan.apply import recover
     from openmem.plan.receipt import plan_undo, receipts
     from openmem.plan.system import RealSystem
+    from openmem.setup.running import bring_up_to_date
 
     run = run_of(context)
     run.console.is_quiet = quiet
@@ -107,9 +111,10 @@ def undo(
         }
         lines = run_lines(known, run.paths.home, run.console.width)
         return Result(data=data, lines=tuple(lines))
-    if any(receipt.state == "started" for receipt in known) and not dry_run:
+    if to is None and any(receipt.state == "started" for receipt in known):
+        return _put_right(run, system, is_dry=dry_run)
+    if not dry_run:
         recover(system, run.paths)
-        run.console.say("A run that was cut off half way has been put right.")
     plan = plan_undo(system, run.paths, to=to)
     words = "undo" if to is None else f"undo --to {to}"
     wish = Wish(
@@ -120,4 +125,31 @@ def undo(
     )
     undone = [receipt.label for receipt in known if receipt.number in plan.undoes]
     notes = (f"Takes back: {', '.join(undone)}.",) if undone else ()
-    return carry_out(run, system, plan, wish, Telling(notes=notes, done=("Undone.",)))
+    result = carry_out(run, system, plan, wish, Telling(notes=notes, done=("Undone.",)))
+    if not dry_run and not plan.is_empty:
+        bring_up_to_date(run.paths)
+    return result
+
+
+def _put_right(run: Run, system: System, *, is_dry: bool) -> Result:
+    """Clean up after a run that was cut off; that alone is what an undo takes back then."""
+    from openmem.cli.render.plan import left_lines
+    from openmem.plan.apply import recover
+
+    if is_dry:
+        return Result(data={"interrupted_run": True}, lines=("A run was cut off; this mends it.",))
+    receipt = recover(system, run.paths)
+    left = receipt.left if receipt else ()
+    done = receipt is not None and receipt.state == "finished"
+    words = (
+        "The run that was cut off had done everything; it is in force."
+        if done
+        else "The run that was cut off is put back."
+    )
+    data = {
+        "interrupted_run": True,
+        "receipt": receipt.number if receipt else 0,
+        "state": receipt.state if receipt else "",
+        "left": [{"path": x.path, "keys": list(x.keys), "why": x.why} for x in left],
+    }
+    return Result(data=data, notes=(words, *left_lines(left, run.paths.home, run.console.width)))
