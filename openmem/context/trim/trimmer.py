@@ -25,6 +25,7 @@ from openmem.context.trim.items import (
 )
 from openmem.context.trim.limits import (
     LEAST_GAIN_TOKENS,
+    SOFT_CAP,
     Thresholds,
     TrimSettings,
     thresholds_of,
@@ -50,13 +51,14 @@ _BYTES_HELD = 96 << 20
 class Ask:
     """One request to be looked at.
 
-    `may_cut`: False for side requests, which only follow a cut that is there. `force`: the person
-    asked for a trim now; `keep_turns`: and for that many turns to stay. `now`: monotonic seconds.
+    `lane`: "" for the main conversation, else the sub-agent's id. `may_cut`: False for requests
+    that only follow a cut that is there. `force`: the person asked for a trim now; `keep_turns`:
+    and for that many turns to stay. `now`: monotonic seconds.
     """
 
     sid: str
-    thread: str
     body: bytes
+    lane: str = ""
     may_cut: bool = True
     force: bool = False
     keep_turns: int = 0
@@ -67,13 +69,16 @@ class Ask:
 class View:
     """What is to be sent.
 
-    `body`: None for the original bytes. `made_cut`: this request is the first with a new cut.
-    `gone`: numbers of the items that the body leaves out. `weight`: of what is sent, for the
-    sample that the provider's report will make. `problem`: why a stored cut could not be used.
+    `body`: None for the original bytes. `thread`: the conversation it was taken for. `made_cut`:
+    this request is the first with a new cut. `gone`: numbers of the items that the body leaves
+    out, `turn`: of the cut turn. `weight`: of what is sent, for the sample that the provider's
+    report will make. `problem`: why a stored cut could not be used.
     """
 
     body: bytes | None
     weight: Weight
+    thread: str = ""
+    turn: int = -1
     tokens_before: int = 0
     tokens_after: int = 0
     thresholds: Thresholds | None = None
@@ -99,7 +104,8 @@ class Trimmer:
 
     `windows`: model name prefix → window in tokens. `save_blob(text) -> id` keeps the whole text
     of a compressed result before the request that shows it short is sent. `count_masked(sid,
-    thread, numbers)`: secrets that the store holds masked in those items.
+    numbers)`: called before a cut is made final: stores the request's rows and returns how many
+    secrets the store holds masked in those items.
     """
 
     def __init__(
@@ -110,7 +116,7 @@ class Trimmer:
         windows: Mapping[str, int],
         *,
         save_blob: Callable[[str], str],
-        count_masked: Callable[[str, str, Sequence[int]], int],
+        count_masked: Callable[[str, Sequence[int]], int],
     ) -> None:
         self._paths, self._key = paths, key
         self._settings, self._windows = settings, windows
@@ -140,7 +146,8 @@ class Trimmer:
             sample = Sample(weight=weight.characters, tokens=max(0, tokens - weight.image_tokens))
             limit = state.limit if tokens <= state.limit else 0  # a success above it disproves it
             trims.put(thread, replace(state.with_sample(sample), limit=limit))
-            save_trims(self._paths, sid, trims)
+            if state.cut or tokens >= SOFT_CAP // 2:
+                save_trims(self._paths, sid, trims)
 
     def learn_limit(self, sid: str, thread: str, limit: int) -> None:
         """Take in the window that a refusal named."""
@@ -168,52 +175,80 @@ class Trimmer:
         envelope, raws = form.split(ask.body)
         live = self._held(ask)
         items = self._items(form, live, raws)
+        thread = f"{ask.lane}:{_beginning(items)}"
         trims = self._session(ask.sid)
-        state = trims.threads.get(ask.thread, TrimState())
         problem, trims.problem = trims.problem, ""
-        cut = state.cut
-        if cut and not self._fits(cut, items):
-            cut, problem = None, problem or "the history before the cut was rewritten"
-            state = replace(state, cut=None)
-        before = self._tokens(form, envelope, items, cut, state)
-        limits = thresholds_of(
-            window_of(envelope.model, self._windows, state.limit),
-            envelope.max_tokens,
-            self._settings,
-            proven=state.limit > 0,
-        )
+        state = trims.threads.get(thread, TrimState())
+        if state.cut and not self._fits(state.cut, items):
+            problem = problem or "the history before the cut was rewritten"
+            state = replace(state, cut=self._bare_cut(items))
+            trims.put(thread, state)
+        before = self._tokens(envelope, items, state.cut, state)
+        limits = self.thresholds(envelope.model, envelope.max_tokens, state)
         cause = self._cause(ask, envelope, items, live, before, limits)
-        made = None
-        if cause:
-            made = self._new_cut(form, envelope, items, cut, state, limits, ask, before)
-        if made:
-            cut = made
-            trims.put(ask.thread, replace(state, cut=cut, model=envelope.model))
-        elif state.cut is None and trims.threads.get(ask.thread, state).cut is not None:
-            trims.put(ask.thread, state)
+        made = self._new_cut(form, envelope, items, state, limits, ask, before) if cause else None
+        cut = made or state.cut
         self._hold(ask, live, envelope, items)
         if cut is None:
             return View(
                 body=None,
                 weight=weight_of(envelope, items),
+                thread=thread,
                 tokens_before=before,
                 tokens_after=before,
                 thresholds=limits,
                 problem=problem,
             )
-        body = render_view(form, envelope, items, cut, self._compress(state))
-        if made:
+        body = render_view(form, envelope, items, cut, self._compress())
+        if made or problem:
+            trims.put(thread, replace(state, cut=cut, model=envelope.model))
             save_trims(self._paths, ask.sid, trims)
         return View(
             body=body,
             weight=self._weight(envelope, items, cut),
+            thread=thread,
+            turn=cut.turn,
             tokens_before=before,
-            tokens_after=self._tokens(form, envelope, items, cut, state),
+            tokens_after=self._tokens(envelope, items, cut, state),
             thresholds=limits,
             made_cut=made is not None,
             gone=tuple(dropped_items(cut, items)),
             cause=cause if made else "",
             problem=problem,
+        )
+
+    def thresholds(self, model: str, max_tokens: int, state: TrimState) -> Thresholds:
+        """Return when to trim for a model, with what a refusal said of its window."""
+        return thresholds_of(
+            window_of(model, self._windows, state.limit),
+            max_tokens,
+            self._settings,
+            proven=state.limit > 0,
+        )
+
+    def _bare_cut(self, items: Sequence[Item]) -> Cut | None:
+        """Return the cut of a history that was rewritten: all of it, without the old thinking.
+
+        That thinking was made on the view that is gone, and a model that checks would refuse it.
+        """
+        turns = [number for number, item in enumerate(items) if item.kind == "turn"]
+        if not turns or not any(item.has_thinking for item in items):
+            return None
+        return Cut(
+            first=turns[0],
+            lead=0,
+            reply=-1,
+            turn=turns[0],
+            gap_start=turns[0] + 1,
+            gap_end=turns[0] + 1,
+            strip=len(items),
+            squeeze=0,
+            survivors=(),
+            anchor=len(items),
+            anchor_digest=chain_digest(items, self._key),
+            dropped=0,
+            masked=0,
+            pointer="",
         )
 
     def _fits(self, cut: Cut, items: Sequence[Item]) -> bool:
@@ -261,14 +296,16 @@ class Trimmer:
         form: WireFormat,
         envelope: Envelope,
         items: list[Item],
-        previous: Cut | None,
         state: TrimState,
         limits: Thresholds,
         ask: Ask,
         before: int,
     ) -> Cut | None:
+        """Return the next cut, None when it would free too little or cannot be made legal."""
+        previous = state.cut
+
         def price(kept: Sequence[int], strip: int, squeeze: int) -> int:
-            return self._price(form, envelope, items, kept, strip, squeeze, state)
+            return self._price(envelope, items, kept, strip, squeeze, state)
 
         wish = Wish(
             target=limits.target, keep_steps=self._settings.keep_steps, keep_turns=ask.keep_turns
@@ -281,21 +318,23 @@ class Trimmer:
         if gain < (1 if ask.force else LEAST_GAIN_TOKENS):
             return None
         gone = dropped_items(cut, items)
-        masked = self._count_masked(ask.sid, ask.thread, gone)
+        masked = self._count_masked(ask.sid, gone)
         cut = replace(
             cut,
             masked=masked,
             anchor_digest=chain_digest(items[: cut.anchor], self._key),
             pointer=pointer_text(ask.sid, cut.dropped, masked),
         )
-        render_view(form, envelope, items, cut, self._compress(state))  # legal, or NotTrimmable
+        try:
+            render_view(form, envelope, items, cut, self._compress())
+        except NotTrimmable:
+            return None  # no legal order: the stored cut, or none, goes on
         return cut
 
     def _tokens(
         self,
-        form: WireFormat,
         envelope: Envelope,
-        items: list[Item],
+        items: Sequence[Item],
         cut: Cut | None,
         state: TrimState,
     ) -> int:
@@ -331,7 +370,6 @@ class Trimmer:
 
     def _price(
         self,
-        form: WireFormat,
         envelope: Envelope,
         items: Sequence[Item],
         kept: Sequence[int],
@@ -342,7 +380,7 @@ class Trimmer:
         weight = self._weight_kept(envelope, items, kept, strip, squeeze)
         return round(weight.characters / characters_per_token(state.samples)) + weight.image_tokens
 
-    def _compress(self, state: TrimState) -> Callable[[str], str | None]:
+    def _compress(self) -> Callable[[str], str | None]:
         """Return the short form of a tool result, by characters only.
 
         Never by the calibrated ratio: the same result must come out the same on every request.
@@ -359,14 +397,14 @@ class Trimmer:
         return short
 
     def _held(self, ask: Ask) -> _Live:
-        return self._live.pop((ask.sid, ask.thread), None) or _Live()
+        return self._live.pop((ask.sid, ask.lane), None) or _Live()
 
     def _hold(self, ask: Ask, live: _Live, envelope: Envelope, items: list[Item]) -> None:
         live.items = items
         live.last_at, live.model = ask.now, envelope.model
         live.system_digest = envelope.system_digest
         live.size = sum(len(item.raw) for item in items)
-        self._live[(ask.sid, ask.thread)] = live
+        self._live[(ask.sid, ask.lane)] = live
         total = sum(entry.size for entry in self._live.values())
         while len(self._live) > 1 and (len(self._live) > _THREADS_HELD or total > _BYTES_HELD):
             _, oldest = self._live.popitem(last=False)
@@ -381,6 +419,11 @@ class Trimmer:
             else form.item(raw, is_last=number == last)
             for number, raw in enumerate(raws)
         ]
+
+
+def _beginning(items: Sequence[Item]) -> str:
+    """Return what tells a conversation from another in one session: how it begins."""
+    return next((item.digest.hex()[:16] for item in items if item.kind == "turn"), "")
 
 
 __all__ = ["Ask", "NotTrimmable", "Trimmer", "View"]

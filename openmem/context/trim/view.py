@@ -50,7 +50,8 @@ def render_view(
             continue
         if number < cut.squeeze and item.kind == "results":
             raw = form.compressed(raw, compress)
-        raws = form.with_pointer(raw, cut.pointer) if number == cut.turn else [raw]
+        is_cut_turn = number == cut.turn and bool(cut.pointer)
+        raws = form.with_pointer(raw, cut.pointer) if is_cut_turn else [raw]
         if number < cut.anchor:
             kept.append((item, raws))
         else:
