@@ -34,6 +34,7 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 _SMALL_BYTES = 1024 * 1024
 # Most answers of a test or a token count are over sooner; a task for each would cost more.
 _WATCH_DELAY_SECONDS = 0.02
+_HAND_OVER_SECONDS = 8.0
 
 
 class ClientLeft(Exception):
@@ -260,6 +261,9 @@ class Exchange:
         done, _ = await asyncio.wait({job.done}, timeout=self._commit_wait)
         if not done:
             job.late()
+            # What has left this process is stored even if it is killed now; under a flood the copy
+            # may still be here.
+            await job.handed_over(_HAND_OVER_SECONDS)
             self._fault("commit-late")
             self._job = None
 

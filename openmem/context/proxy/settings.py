@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import openmem
 from openmem.base.config import Config
 from openmem.base.paths import Paths
+from openmem.context.models import load_models
+from openmem.context.trim.limits import SOFT_CAP, TrimSettings
 
 MB = 1024 * 1024
 
@@ -21,7 +23,8 @@ class ProxySettings:
     `body_limit_bytes`: the largest decoded request body that is read for recording.
     `queue_limit_bytes`: request copies that may wait for the recorder, all together.
     `commit_wait_seconds`: how long a response's last byte waits for its rows.
-    `is_recording`: False passes everything through and starts no recorder.
+    `is_recording`: False passes everything through and starts no recorder. `windows`: tokens by
+    model name prefix. `view_wait_seconds`: how long a request waits for its trimmed form.
     """
 
     paths: Paths
@@ -32,7 +35,16 @@ class ProxySettings:
     commit_wait_seconds: float = 2.0
     redacts: bool = True
     is_recording: bool = True
+    trim: TrimSettings = field(default_factory=lambda: TrimSettings(is_on=False))
+    windows: Mapping[str, int] = field(default_factory=dict)
+    view_wait_seconds: float = 5.0
     version: str = openmem.__version__
+
+    @property
+    def view_from_bytes(self) -> int:
+        """The smallest request that can reach the soft threshold: no text has fewer characters a
+        token than 1.2."""
+        return int((self.trim.soft_tokens or SOFT_CAP) * 1.2)
 
 
 def settings_from(paths: Paths, config: Config, *, bare_upstream: str = "") -> ProxySettings:
@@ -43,4 +55,18 @@ def settings_from(paths: Paths, config: Config, *, bare_upstream: str = "") -> P
         bare_upstream=bare_upstream,
         body_limit_bytes=config.number("proxy.body_limit_mb") * MB,
         redacts=config.flag("context.redact"),
+        trim=trim_settings(config),
+        windows={name: model.window for name, model in load_models().items()},
+    )
+
+
+def trim_settings(config: Config) -> TrimSettings:
+    """Return the person's trim settings."""
+    return TrimSettings(
+        is_on=config.flag("trim.enabled"),
+        soft_tokens=config.number("trim.soft_tokens"),
+        hard_tokens=config.number("trim.hard_tokens"),
+        fraction=float(config.get("trim.to_fraction")),
+        compress_tokens=config.number("trim.compress_tokens"),
+        keep_steps=config.number("trim.keep_steps"),
     )

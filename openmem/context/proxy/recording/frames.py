@@ -22,6 +22,8 @@ END = 6  # JSON: how the response ended
 LATE = 7  # the response did not wait any longer for this job
 DROP = 8  # JSON: the request was not sent here whole; why
 FAULT = 9  # JSON: headers of a request that could not be recorded, and why
+VIEW = 10  # the body is whole, and the proxy waits for what is to be sent instead of it
+REPAIR = 11  # JSON: a trimmed request was refused, with what words; the proxy waits again
 
 
 class Source(Protocol):
@@ -36,12 +38,19 @@ def frame(kind: int, job: int, payload: bytes = b"") -> bytes:
 
 
 def read_frame(file: Source) -> tuple[int, int, bytes] | None:
-    """Return (kind, job, payload) of the next frame, None at the end. ValueError on a bad one."""
-    head = file.read(HEAD.size)
-    if len(head) < HEAD.size:
+    """Return (kind, job, payload) of the next frame, None at the end. ValueError on a bad one.
+
+    A proxy that was killed while answers to it were under way leaves a reset, not an end; what it
+    had sent before comes first, so the reset is the end.
+    """
+    try:
+        head = file.read(HEAD.size)
+        if len(head) < HEAD.size:
+            return None
+        size, kind, job = HEAD.unpack(head)
+        if size > LARGEST:
+            raise ValueError("frame larger than any we send")
+        payload = file.read(size) if size else b""
+    except OSError:
         return None
-    size, kind, job = HEAD.unpack(head)
-    if size > LARGEST:
-        raise ValueError("frame larger than any we send")
-    payload = file.read(size) if size else b""
     return (kind, job, payload) if len(payload) == size else None

@@ -124,6 +124,11 @@ class Job:
         """Note that the response's last byte went out before the rows were committed."""
         self._link.send(frames.LATE, self.number)
 
+    async def handed_over(self, timeout_seconds: float) -> None:
+        """Wait until the whole copy is out of this process, or for as long as is given."""
+        if self._pump is not None and not self._pump.done():
+            await asyncio.wait({self._pump, self.done}, timeout=timeout_seconds)
+
     def resolve(self, outcome: str) -> None:
         """Settle the job and let go of its copies."""
         self._is_open = False

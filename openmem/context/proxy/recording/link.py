@@ -80,6 +80,8 @@ class RecorderLink:
             raise
         finally:
             theirs.close()
+        # A drained copy must be out of this process: it then survives the process.
+        writer.transport.set_write_buffer_limits(0)
         self._writer = writer
         self._last_word = asyncio.get_running_loop().time()
         writer.write(frames.frame(frames.SETTINGS, 0, self._settings_payload()))

@@ -1,0 +1,115 @@
+"""The recorder's side of a trim: which request gets a view, and what is written down of it.
+
+Idea: the trim decides and renders; this stores the request's rows before a new cut is made final,
+keeps the whole text of what is shortened, and marks the rows that left.
+Invariant: what leaves a request is in the store before the request that lacks it is sent. A fault
+here gives no view, and the original goes.
+Trap: the same session may be trimmed by two processes for a moment (an upgrade); the state on disk
+decides, and each reads it once per session.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from openmem.base.paths import Paths
+from openmem.context.session import take_trim_request
+from openmem.context.store.blobs import blob_of, write_blob
+from openmem.context.trim.items import NotTrimmable
+from openmem.context.trim.limits import TrimSettings, limit_in
+from openmem.context.trim.trimmer import Ask, Trimmer, View
+from openmem.context.trim.wire.messages import MessagesFormat
+
+BINDING_BETA = "thinking-binding-controls-2026-08-01"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sent:
+    """What goes instead of a request. `body`: None for the original bytes.
+
+    `beta`: a header value to add to `anthropic-beta`, "" for none. `refusal`: the words with which
+    the proxy answers by itself, "" to send.
+    """
+
+    body: bytes | None = None
+    beta: str = ""
+    refusal: str = ""
+
+
+class Trimming:
+    """Views for the requests of all sessions. Thread-safe.
+
+    `count_masked(sid, numbers)` stores the request at hand first; it is set around each call.
+    """
+
+    def __init__(
+        self, paths: Paths, key: bytes, settings: TrimSettings, windows: Mapping[str, int]
+    ) -> None:
+        self._paths, self._key = paths, key
+        self._form = MessagesFormat()
+        self._local = threading.local()
+        self._trimmer = Trimmer(
+            paths,
+            key,
+            settings,
+            windows,
+            save_blob=self._save_blob,
+            count_masked=lambda sid, numbers: self._local.count(numbers),
+        )
+
+    def view(
+        self,
+        *,
+        sid: str,
+        lane: str,
+        body: bytes,
+        may_cut: bool,
+        count_masked: Callable[[Sequence[int]], int],
+    ) -> View | None:
+        """Return a request's view; None when it must go untouched."""
+        force = take_trim_request(self._paths, sid) if may_cut and not lane else None
+        self._local.count = count_masked
+        ask = Ask(
+            sid=sid,
+            body=body,
+            lane=lane,
+            may_cut=may_cut,
+            force=force is not None,
+            keep_turns=force or 0,
+            now=time.monotonic(),
+        )
+        try:
+            return self._trimmer.view(self._form, ask)
+        except NotTrimmable:
+            return None
+
+    def repair(self, *, sid: str, lane: str, body: bytes) -> View | None:
+        """Return another view of a request whose trimmed form was refused for its thinking."""
+        self._local.count = _none
+        ask = Ask(sid=sid, body=body, lane=lane, may_cut=False, now=time.monotonic())
+        try:
+            return self._trimmer.repair(self._form, ask)
+        except NotTrimmable:
+            return None
+
+    def report(self, sid: str, view: View, tokens: int) -> None:
+        """Take in what the provider counted for a request that had a view."""
+        self._trimmer.report(sid, view.thread, view.weight, tokens)
+
+    def refused(self, sid: str, view: View, words: str) -> None:
+        """Take in the provider's refusal of a request: it may name the window."""
+        limit = limit_in(words)
+        if limit:
+            self._trimmer.learn_limit(sid, view.thread, limit)
+
+    def _save_blob(self, text: str) -> str:
+        blob = blob_of(self._key, text.encode("utf-8", "surrogatepass"), "text/plain")
+        write_blob(self._paths, blob)
+        return blob.id
+
+
+def _none(numbers: Sequence[int]) -> int:
+    return 0
