@@ -110,19 +110,35 @@ def decode_registration(data: bytes) -> Registration | None:
     )
 
 
-def request_trim(paths: Paths, sid: str) -> None:
-    """Ask for a trim at the session's next request."""
+def request_trim(paths: Paths, sid: str, *, keep_turns: int = 0) -> None:
+    """Ask for a trim at the session's next request. `keep_turns`: turns to stay, 0 for no wish."""
     ensure_private_dir(paths.sessions_dir)
-    descriptor = os.open(
-        f"{paths.sessions_dir}/{sid}.force", os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600
-    )
-    os.close(descriptor)
+    write_atomic(_force_file(paths, sid), str(keep_turns).encode("ascii") if keep_turns else b"")
 
 
-def take_trim_request(paths: Paths, sid: str) -> bool:
-    """Return whether a trim was asked for, and take the request away; True once per request."""
+def peek_trim_request(paths: Paths, sid: str) -> int | None:
+    """Return the turns to keep that a trim was asked for with, 0 for no wish; None: not asked."""
     try:
-        os.unlink(f"{paths.sessions_dir}/{sid}.force")
+        data = read_bytes_or_none(_force_file(paths, sid))
+    except OSError:
+        return None  # unreadable is not asked
+    if data is None:
+        return None
+    text = data.strip()
+    return int(text) if text.isdigit() and len(text) < 6 else 0
+
+
+def take_trim_request(paths: Paths, sid: str) -> int | None:
+    """Return as `peek_trim_request`, and take the request away: once per request."""
+    asked = peek_trim_request(paths, sid)
+    if asked is None:
+        return None
+    try:
+        os.unlink(_force_file(paths, sid))
     except FileNotFoundError:
-        return False
-    return True
+        return None  # another process was first
+    return asked
+
+
+def _force_file(paths: Paths, sid: str) -> str:
+    return f"{paths.sessions_dir}/{sid}.force"

@@ -110,7 +110,7 @@ def test_smart_compact_costs_no_request(bench: Bench) -> None:
     done = bench.claude.run("/smart-compact")
     assert done.status == 0 and TRIM_REQUESTED in done.stdout
     assert bench.bodies() == []
-    assert take_trim_request(bench.person.paths, done.session_id)
+    assert take_trim_request(bench.person.paths, done.session_id) == 0
 
 
 def test_smart_compact_with_words_sends_the_words(bench: Bench) -> None:
@@ -121,7 +121,7 @@ def test_smart_compact_with_words_sends_the_words(bench: Bench) -> None:
     plain, words = ("\n".join(_texts(body["messages"])) for body in bench.bodies())
     assert "smart-compact" not in plain
     assert "then count to nine" in words
-    assert take_trim_request(bench.person.paths, done.session_id)
+    assert take_trim_request(bench.person.paths, done.session_id) == 0
 
 
 def test_our_server_is_in_the_tools_from_the_first_request(bench: Bench) -> None:

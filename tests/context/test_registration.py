@@ -118,8 +118,28 @@ def test_a_registration_without_an_id_is_refused(paths: Paths) -> None:
 
 def test_a_trim_is_asked_for_once_and_taken_once(paths: Paths) -> None:
     """Context store contract, Location: the proxy trims on the next request, deletes the flag."""
-    assert take_trim_request(paths, "s1") is False
+    assert take_trim_request(paths, "s1") is None
     request_trim(paths, "s1")
     request_trim(paths, "s1")
-    assert take_trim_request(paths, "s1") is True
-    assert take_trim_request(paths, "s1") is False
+    assert take_trim_request(paths, "s1") == 0
+    assert take_trim_request(paths, "s1") is None
+
+
+def test_the_turns_to_keep_travel_with_the_request(paths: Paths) -> None:
+    """Issue 4: `openmem context trim SESSION [--keep N]`; the last one who asks is heard."""
+    request_trim(paths, "s1", keep_turns=12)
+    assert take_trim_request(paths, "s2") is None
+    assert take_trim_request(paths, "s1") == 12
+    request_trim(paths, "s1", keep_turns=12)
+    request_trim(paths, "s1")
+    assert take_trim_request(paths, "s1") == 0
+
+
+@pytest.mark.parametrize("content", [b"", b"five", b"-3", b"\xff", b"9" * 40])
+def test_a_flag_of_another_hand_is_a_request_all_the_same(paths: Paths, content: bytes) -> None:
+    """Context store contract, Location: the file's presence is the wish."""
+    flag = Path(paths.sessions_dir) / "s1.force"
+    flag.parent.mkdir(parents=True)
+    flag.write_bytes(content)
+    assert take_trim_request(paths, "s1") is not None
+    assert not flag.exists()

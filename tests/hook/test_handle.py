@@ -159,13 +159,13 @@ def test_smart_compact_sets_the_flag_and_makes_no_request(machine: Machine) -> N
     """Issue 2 part 6; trial: a block shows its reason and costs no model call."""
     answer = json.loads(_handle(machine, "prompt", prompt=" /smart-compact \n"))
     assert answer == {"decision": "block", "reason": texts.TRIM_REQUESTED}
-    assert take_trim_request(machine.paths, SID)
+    assert take_trim_request(machine.paths, SID) == 0
 
 
 def test_smart_compact_with_words_lets_the_words_through(machine: Machine) -> None:
     """Trial: a block would drop what the person asked for in the same breath."""
     assert _handle(machine, "prompt", prompt="/smart-compact\nand go on with the tests") == ""
-    assert take_trim_request(machine.paths, SID)
+    assert take_trim_request(machine.paths, SID) == 0
 
 
 @pytest.mark.parametrize(
@@ -174,7 +174,7 @@ def test_smart_compact_with_words_lets_the_words_through(machine: Machine) -> No
 def test_other_prompts_set_no_flag(machine: Machine, prompt: str) -> None:
     """Ours: only the command itself is one."""
     assert _handle(machine, "prompt", prompt=prompt) == ""
-    assert not take_trim_request(machine.paths, SID)
+    assert take_trim_request(machine.paths, SID) is None
 
 
 def test_smart_compact_of_a_session_that_goes_elsewhere_says_so(machine: Machine) -> None:
@@ -182,7 +182,7 @@ def test_smart_compact_of_a_session_that_goes_elsewhere_says_so(machine: Machine
     environ = {**ROUTED, "OPENMEM_HOOK_PORT": "0"}
     answer = json.loads(_handle(machine, "prompt", prompt="/smart-compact", environ=environ))
     assert answer == {"decision": "block", "reason": texts.TRIM_UNROUTED}
-    assert not take_trim_request(machine.paths, SID)
+    assert take_trim_request(machine.paths, SID) is None
 
 
 def test_a_sub_agents_event_is_not_the_sessions(machine: Machine) -> None:
