@@ -60,15 +60,16 @@ class Front:
             await self._answer_ping(send)
             return
         self.active += 1
-        self._touch()
+        self.touch()
         try:
             await self.application(scope, receive, self._farewell(send))
         finally:
             self.active -= 1
             self.served += 1
-            self._touch()
+            self.touch()
 
-    def _touch(self) -> None:
+    def touch(self) -> None:
+        """Count from now how long nothing has happened."""
         self.last_at = time.monotonic()
         self._changed.set()
 
@@ -91,10 +92,7 @@ class Front:
         await send({"type": "http.response.body", "body": self._ping})
 
     async def quiet(self, seconds: float, settle_seconds: float = 0.25) -> bool:
-        """Wait until no request has been in flight for `settle_seconds`; False after `seconds`.
-
-        The settling lets a request be read that had reached us when accepting was stopped.
-        """
+        """Wait until no request has been in flight for `settle_seconds`; False after `seconds`."""
         deadline = time.monotonic() + seconds
         while True:
             now = time.monotonic()

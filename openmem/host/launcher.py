@@ -160,7 +160,7 @@ def _detach(paths: Paths, environ: dict[str, str], port: int) -> int:
     os.setsid()
     try:
         _leave_streams()
-        _become(held, environ, "detached")
+        _become(paths, held, environ, "detached")
     except OSError as error:
         log.fault("cannot become the supervisor", error)
     os._exit(FAILED)  # the fork of a caller must not run the caller's clean-up
@@ -182,7 +182,7 @@ def _serve_for(manager: str, paths: Paths, environ: dict[str, str]) -> int:
             return FAILED
         if is_stopped(paths) and not held.workers:
             return DONE  # ended by a person while we waited for the lock
-        _become(held, environ, manager)
+        _become(paths, held, environ, manager)
     except (OSError, OpenmemError) as error:
         log.fault("cannot serve", error)
     return FAILED
@@ -198,13 +198,17 @@ def _given_socket() -> int | None:
     return _SYSTEMD_FIRST_FD if os.environ.get("LISTEN_FDS", "0") != "0" else None
 
 
-def _become(held: Held, environ: dict[str, str], manager: str) -> None:
+def _become(paths: Paths, held: Held, environ: dict[str, str], manager: str) -> None:
+    before = read_record(paths) if held.workers else None
     line_fds = [entry["fd"] for entry in held.workers if isinstance(entry["fd"], int)]
     orders = {
         "listen": held.listen_fd,
         "lock": held.lock_fd,
         "port": held.port,
         "manager": manager,
+        # a worker taken over has served since then; a new one begins anew
+        "started_at": before.started_at if before else "",
+        "restarts": before.restarts if before else 0,
         "workers": held.workers,
     }
     become(orders, environ, [held.listen_fd, held.lock_fd, *line_fds])

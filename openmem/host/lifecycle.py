@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 
 from openmem import __version__
 from openmem.base.config import Config
@@ -170,9 +170,10 @@ def start(paths: Paths, environ: Mapping[str, str], config: Config) -> ProxyStat
     was_stopped = is_stopped(paths)
     clear_stopped(paths)
     now = status(paths, config)
-    if now.running:
-        return _brought_up_to_date(paths, config, now, was_stopped=was_stopped)
     port = config.number("proxy.port")
+    if now.running:
+        found = _brought_up_to_date(paths, config, now, was_stopped=was_stopped)
+        return found if found.port == port else _elsewhere(found, port)
     if is_listening(port):
         raise _taken(paths, port)
     _launch(paths, {**environ, "OPENMEM_PROXY_PORT": str(port)}, port)
@@ -212,6 +213,18 @@ def _brought_up_to_date(
 
     _wait(is_new, REPLACE_SECONDS)
     return status(paths, config)
+
+
+def _elsewhere(found: ProxyStatus, port: int) -> ProxyStatus:
+    """Return a status that says that the settings name another port than the running proxy has.
+
+    It is not moved: agents that run have its address.
+    """
+    told = (
+        f"the settings name port {port}; it is used after"
+        " `openmem proxy stop --now` and `openmem proxy start`."
+    )
+    return replace(found, problems=(*found.problems, told))
 
 
 def _take_back(paths: Paths) -> None:

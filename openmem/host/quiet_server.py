@@ -57,6 +57,11 @@ class QuietServer(uvicorn.Server):
             server.close()
 
     @property
+    def has_newcomers(self) -> bool:
+        """Whether a client has connected whose first request has not been read yet."""
+        return any(getattr(c, "cycle", None) is None for c in self.server_state.connections)
+
+    @property
     def connections(self) -> int:
         """How many clients are connected, idle or not."""
         return len(self.server_state.connections)

@@ -259,6 +259,7 @@ class Supervisor:
             "lock": self.lock_fd,
             "port": self.record.port,
             "manager": self.manager,
+            "started_at": self.record.started_at,
             "restarts": self.record.restarts,
             "workers": [worker.orders_form() for worker in kept],
         }

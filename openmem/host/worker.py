@@ -20,7 +20,7 @@ import sys
 import threading
 import time
 from collections.abc import Coroutine, Mapping
-from typing import Any
+from typing import Any, BinaryIO
 
 from openmem import __version__
 from openmem.base.paths import Paths
@@ -43,6 +43,7 @@ IDLE_SECONDS = 2.0
 ORPHAN_FINISH_SECONDS = 5.0
 SIGTERM_SECONDS = 5.0
 GUARD_SECONDS = 10.0
+NEWCOMER_SECONDS = 2.0
 DESCRIPTORS_WANTED = 8192
 
 
@@ -165,12 +166,22 @@ class WorkerProcess:
         if self.listen_fd >= 0:
             os.close(self.listen_fd)
             self.listen_fd = -1
-        await self.front.quiet(seconds)
+        await self._carry_through(seconds)
         # a thread of a library that hangs must not keep an ended worker on the process table
         guard = threading.Timer(GUARD_SECONDS, os._exit, (1,))
         guard.daemon = True
         guard.start()
         self.server.leave.set()
+
+    async def _carry_through(self, seconds: float) -> None:
+        """Wait for what is in flight, and for who was accepted but has not been heard yet."""
+        deadline = time.monotonic() + seconds
+        hears_until = min(deadline, time.monotonic() + NEWCOMER_SECONDS)
+        self.front.touch()  # what was accepted a moment ago has its request still to come
+        while await self.front.quiet(deadline - time.monotonic()):
+            if not self.server.has_newcomers or time.monotonic() >= hears_until:
+                return
+            await asyncio.sleep(0.05)
 
     async def _end_when_unused(self) -> None:
         agents = Agents(self.paths)
@@ -228,6 +239,16 @@ def _raise_descriptor_limit() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
+def _crash_file(log: Logbook) -> BinaryIO | None:
+    """Have a crash of the interpreter write its places (no values) to the log, if there is one."""
+    try:
+        crashes = open(log.path, "ab")  # noqa: SIM115 - open for as long as the process lives
+    except OSError:
+        return None  # no folder or no room for a log: serving does not depend on it
+    faulthandler.enable(crashes)
+    return crashes
+
+
 async def _run(
     paths: Paths, orders: Mapping[str, object], environ: dict[str, str], log: Logbook
 ) -> None:
@@ -244,13 +265,16 @@ def main(_arguments: list[str] | None = None) -> int:
     _raise_descriptor_limit()
     for name in ("listen", "line"):
         os.set_inheritable(_number(orders, name), False)
+    crashes = _crash_file(log)
     try:
-        with open(log.path, "ab") as crashes:
-            faulthandler.enable(crashes)  # places only, no values
-            asyncio.run(_run(paths, orders, environ, log))
+        asyncio.run(_run(paths, orders, environ, log))
     except Exception as error:  # noqa: BLE001 - the last word before the end, for whoever looks
         log.fault("the worker fails", error)
         return 1
+    finally:
+        if crashes is not None:
+            faulthandler.disable()
+            crashes.close()
     return 0
 
 

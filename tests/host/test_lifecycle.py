@@ -16,7 +16,13 @@ import pytest
 from openmem.base.config import load_config
 from openmem.base.errors import Failed, Missing
 from openmem.host import lifecycle
-from tests.fakes.installation import Installation, installation, is_alive, wait_for
+from tests.fakes.installation import (
+    Installation,
+    free_port,
+    installation,
+    is_alive,
+    wait_for,
+)
 
 
 @pytest.fixture
@@ -222,6 +228,39 @@ def test_revive_keeps_the_address_that_agents_have(copy: Installation) -> None:
     assert copy.launch("--detach") == 0
     assert copy.record.port == before
     assert copy.who()
+
+
+def test_a_changed_port_is_told_and_the_running_proxy_stays(copy: Installation) -> None:
+    """Ours: agents that run have the address of before."""
+    before = ask(copy, START)
+    copy.environ["OPENMEM_PROXY_PORT"] = str(free_port())
+    found = ask(copy, START)
+    assert found["address"] == before["address"] and found["worker_pid"] == before["worker_pid"]
+    assert copy.environ["OPENMEM_PROXY_PORT"] in found["problems"][0]
+
+
+def test_a_supervisor_that_takes_over_keeps_the_time_of_the_start(copy: Installation) -> None:
+    """Ours: `up 3 d` is about the address, not about whoever watches it now."""
+    started = ask(copy, START)
+    record = copy.record
+    path = Path(copy.paths.proxy_record)
+    path.write_text(path.read_text().replace(record.started_at, "2026-01-01T00:00:00Z"))
+    os.kill(record.supervisor_pid, signal.SIGKILL)
+    wait_for(
+        lambda: copy.record.supervisor_pid not in (0, record.supervisor_pid), "a new supervisor"
+    )
+    found = ask(copy, STATUS)
+    assert found["started_at"] == "2026-01-01T00:00:00Z"
+    assert found["worker_pid"] == started["worker_pid"]
+
+
+def test_a_missing_log_folder_does_not_keep_it_down(copy: Installation, tmp_path: Path) -> None:
+    """Ours: serving the agent matters more than a line in a log."""
+    ask(copy, START)
+    worker = copy.worker()
+    os.rename(copy.paths.logs_dir, tmp_path / "logs")
+    os.kill(worker, signal.SIGKILL)
+    assert copy.who()["recording"] is True
 
 
 def test_unusable_settings_do_not_keep_the_proxy_down(copy: Installation) -> None:

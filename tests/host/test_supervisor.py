@@ -238,6 +238,7 @@ def test_a_port_of_somebody_else_is_told_by_the_status(copy: Installation) -> No
     assert not copy.processes()
 
 
+@pytest.mark.heavy
 def test_fifty_starts_and_kills_leave_nothing(copy: Installation) -> None:
     """Users' report 19: 50 starts and SIGKILLs, the process count is back at the baseline."""
     assert not copy.processes()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import shutil
+import socket
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -68,6 +69,29 @@ def test_a_replaced_worker_loses_no_request(copy: Installation) -> None:
     assert before in clients.served and len(set(clients.served)) == 4
     wait_for(lambda: len(copy.processes()) == 2, "the replaced ones have ended")
     assert copy.record.restarts == 0
+
+
+def test_who_connected_before_a_replacement_and_asks_after_it_is_served(
+    copy: Installation,
+) -> None:
+    """Seen under load: accepted by the old worker, not heard yet, and reset when it ended."""
+    copy.launch("--detach")
+    before = copy.worker()
+    with socket.create_connection(("127.0.0.1", copy.port), 2) as early:
+        wait_for(lambda: _connections(copy) == 1, "the old worker has accepted it")
+        call(copy.paths, {"op": "reload"}, 5)
+        wait_for(lambda: copy.record.worker_pid not in (0, before), "a new worker")
+        early.sendall(b"GET /who HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+        early.settimeout(20)
+        answer = b""
+        while part := early.recv(65536):
+            answer += part
+    assert answer.startswith(b"HTTP/1.1 200") and str(before).encode() in answer
+    assert b"connection: close" in answer.lower()
+
+
+def _connections(copy: Installation) -> object:
+    return call(copy.paths, {"op": "status"}, 5)["connections"]
 
 
 def test_an_upgrade_waits_for_idle_and_then_runs_the_new_version(copy: Installation) -> None:
@@ -144,6 +168,7 @@ def test_an_upgrade_that_is_half_way_is_waited_for(copy: Installation) -> None:
     assert copy.who()
 
 
+@pytest.mark.heavy
 def test_a_broken_new_version_leaves_the_old_one_serving(copy: Installation) -> None:
     """Ours: supervisor and worker hold each other; a bad upgrade costs nobody a request."""
     copy.launch("--detach")
