@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from openmem.base.config import load_config
-from openmem.base.errors import InvalidConfig
+from openmem.base.errors import InvalidConfig, OpenmemError
 from openmem.base.paths import Paths
 from openmem.context.proxy.app import make_app
 from openmem.context.proxy.settings import ProxySettings, settings_from
@@ -45,19 +45,23 @@ def hosted(
 def _settings(
     paths: Paths, environ: Mapping[str, str], bare_upstream: str
 ) -> tuple[ProxySettings, str]:
+    """Return the settings on disk, or the plainest that keep the routes, and what is wrong."""
+    routes: Mapping[str, str] = {}
     try:
-        settings = settings_from(
-            paths, load_config(paths.config_file, environ), bare_upstream=bare_upstream
-        )
-        return replace(settings, routes={**DEFAULT_UPSTREAMS, **settings.routes}), ""
-    except InvalidConfig as error:
+        config = load_config(paths.config_file, environ)
+        routes = config.routes
+        settings = settings_from(paths, config, bare_upstream=bare_upstream)
+        problem = ""
+    except OpenmemError as error:
         Logbook(paths, "worker").fault("settings cannot be used", error)
-        record = read_record(paths)
-        routes = {agent: url for agent, url in (record.upstream if record else {}).items() if agent}
-        settings = ProxySettings(
-            paths=paths, routes={**DEFAULT_UPSTREAMS, **routes}, bare_upstream=bare_upstream
-        )
-        return settings, f"{error.message} The routes of before are used."
+        settings = ProxySettings(paths=paths, routes=routes, bare_upstream=bare_upstream)
+        problem = error.message
+        if isinstance(error, InvalidConfig) and not routes:
+            record = read_record(paths)
+            known = record.upstream if record else {}
+            routes = {agent: url for agent, url in known.items() if agent}
+            problem += " The routes of before are used."
+    return replace(settings, routes={**DEFAULT_UPSTREAMS, **routes}), problem
 
 
 def _shown(url: str) -> str:

@@ -52,7 +52,8 @@ class Installation:
         self.root.mkdir(parents=True)
         ignored = shutil.ignore_patterns("__pycache__")
         shutil.copytree(PROJECT / "openmem", self.root / "openmem", ignore=ignored)
-        shutil.copytree(PROJECT / "templates", self.root / "templates")
+        for name in ("templates", "hooks"):
+            shutil.copytree(PROJECT / name, self.root / name, ignore=ignored)
         if is_small:
             small = PROJECT / "tests/fakes/small_wiring.py"
             shutil.copy(small, self.root / "openmem/host/wiring.py")

@@ -11,9 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from openmem.base.errors import OpenmemError
 from openmem.base.io import ensure_private_dir
 from openmem.base.paths import Paths
-from openmem.host import record
+from openmem.host import record, wiring
 from openmem.host.control import call
 from openmem.host.wiring import hosted
 from tests.fakes.installation import Installation, installation, wait_for
@@ -77,6 +78,21 @@ def test_unusable_settings_fall_back_to_the_routes_of_before(paths: Paths) -> No
     assert found.upstream == {"claude-code": "https://gw.example"}
     problems = found.state()["problems"]
     assert isinstance(problems, list) and "does not parse" in problems[0]
+
+
+def test_a_broken_installation_still_passes_requests_through(
+    paths: Paths, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Seen while another part was changed: a missing file of ours kept every worker down."""
+
+    def missing(*_: object, **__: object) -> None:
+        raise OpenmemError("this installation lacks a file.", code="broken-installation")
+
+    monkeypatch.setattr(wiring, "settings_from", missing)
+    Path(paths.config_file).write_text('[routes.claude-code]\nupstream = "https://gw.example"\n')
+    found = hosted(paths, {}, is_recording=False, bare_upstream="")
+    assert found.upstream == {"claude-code": "https://gw.example"}
+    assert found.state()["problems"] == ["this installation lacks a file."]
 
 
 class Upstream(BaseHTTPRequestHandler):
