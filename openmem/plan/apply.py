@@ -40,6 +40,8 @@ from openmem.plan.steps import (
 from openmem.plan.system import DryRunSystem, System
 from openmem.plan.system.real import TEMPORARY_MARK
 
+_ATTEMPTS_BACK = 5
+
 
 def apply(
     plan: Plan, system: System, paths: Paths, *, label: str, now: Callable[[], str] = now_text
@@ -78,8 +80,8 @@ def apply_replanning(
             if not has_effect(steps_of(plan, system), plan):
                 return last
             last = apply(plan, system, paths, label=label)
-            if final:
-                return last
+            if final or plan.undoes:
+                return last  # planning an undo again would take back the run before it
         except (PlanConflict, Unparseable, RolledBack) as error:
             conflict = error.__cause__ if isinstance(error, RolledBack) else error
             if final or not isinstance(conflict, PlanConflict | Unparseable):
@@ -113,9 +115,7 @@ def recover(system: System, paths: Paths) -> Receipt | None:
                 last = replace(receipt, state="finished", ended_at=now_text())
                 write_receipt(system, paths, last)
                 continue
-            back = undo.plan_back(system, paths, (receipt,))
-            for step in steps_of(back, system):
-                carry_out(step, system)
+            back = _carry_back(system, paths, receipt)
             last = replace(receipt, state="rolled-back", ended_at=now_text(), left=back.left)
             write_receipt(system, paths, last)
         return last
@@ -182,9 +182,7 @@ def _put_back(
     changed = any(e.ran or e.kind not in ("manual", "run") for e in receipt.entries[:done])
     partial = replace(receipt, entries=begun)
     try:
-        back = undo.plan_back(system, paths, (partial,))
-        for step in steps_of(back, system):
-            carry_out(step, system)
+        back = _carry_back(system, paths, partial)
         if changed:
             write_receipt(system, paths, replace(receipt, state="rolled-back", left=back.left))
         else:
@@ -207,6 +205,22 @@ def _put_back(
     if back.left:
         words = "Put back, but for " + ", ".join(f"{x.path} ({x.why})" for x in back.left) + "."
     raise RolledBack(f"{_reason(error)} {words}") from error
+
+
+def _carry_back(system: System, paths: Paths, receipt: Receipt) -> Plan:
+    """Take back what a run did, and return how; planned again when others write meanwhile."""
+    for attempt in range(_ATTEMPTS_BACK):
+        try:
+            back = undo.plan_back(system, paths, (receipt,))
+            for step in steps_of(back, system):
+                carry_out(step, system)
+            if not any(left.code == Unparseable.code for left in back.left):
+                break  # else it may have been caught half written
+        except PlanConflict:
+            if attempt == _ATTEMPTS_BACK - 1:
+                raise
+        time.sleep(0.01 * 2**attempt)
+    return back
 
 
 def _reason(error: BaseException) -> str:

@@ -29,11 +29,16 @@ from openmem.plan.system import DryRunSystem, Stat, System
 MASK = "••••"
 _KEY = b"openmem diff"  # masks only have to differ from each other, and never leave this module
 _MADE_MASK = re.compile(r"\[REDACTED:[a-z-]+:[0-9a-f]{8}\]")
+_SECRET_WORD = r"(?:token|secret|passw(?:or)?d|api[_-]?key|authorization|credential)"
+_NAMED = re.compile(_SECRET_WORD, re.I)
 _NAMED_SECRET = re.compile(
-    r"""(?P<name>["']?[\w.-]{0,64}(?:token|secret|passw(?:or)?d|api[_-]?key|authorization|credential)"""
-    r"""[\w.-]{0,32}["']?[ \t]{0,8}[:=][ \t]{0,8}["'])(?P<value>(?:[^"'\\\r\n]|\\.){1,4096})""",
+    r"""(?P<name>["']?[\w.-]{0,64}"""
+    + _SECRET_WORD
+    + r"""[\w.-]{0,32}["']?[ \t]{0,8}[:=][ \t]{0,8}["'])(?P<value>(?:[^"'\\\r\n]|\\.){1,4096})""",
     re.I,
 )
+_WIDEST_LINE = 400  # longer ones are shown where they differ; a file on one line can be megabytes
+_AROUND = 60
 _BINARY = re.compile(rb"[\x00-\x08\x0e-\x1f]")
 
 
@@ -55,7 +60,10 @@ def _keyed(text: str, secrets: Sequence[Secret]) -> str:
             return match[0]
         return match["name"] + redact.mask_of("named", value, _KEY)
 
-    return _NAMED_SECRET.sub(mask, text)
+    if not _NAMED.search(text):
+        return text
+    lines = text.split("\n")  # trying the long pattern only where its word stands: 20 times faster
+    return "\n".join(_NAMED_SECRET.sub(mask, x) if _NAMED.search(x) else x for x in lines)
 
 
 def unified_diff(action: Action, system: System, *, context: int = 3) -> str:
@@ -79,7 +87,37 @@ def unified_diff(action: Action, system: System, *, context: int = 3) -> str:
     lines = list(difflib.unified_diff(before, after, n=context, lineterm=""))[2:]
     if not lines:
         return head + "only line ends or unseen characters change\n" if old != new else ""
-    return _MADE_MASK.sub(MASK, head + "\n".join(lines) + "\n")
+    return _MADE_MASK.sub(MASK, head + "\n".join(_shortened(lines)) + "\n")
+
+
+def _shortened(lines: Sequence[str]) -> list[str]:
+    """Return diff lines with very long ones cut to where they differ from their counterpart."""
+    found: list[str] = []
+    for number, line in enumerate(lines):
+        if len(line) <= _WIDEST_LINE:
+            found.append(line)
+            continue
+        other = ""
+        if line[0] == "-" and number + 1 < len(lines) and lines[number + 1][:1] == "+":
+            other = lines[number + 1]
+        elif line[0] == "+" and number and lines[number - 1][:1] == "-":
+            other = lines[number - 1]
+        start = _shared(line[1:], other[1:]) + 1 if other else 1
+        end = len(line)
+        if other:
+            room = min(len(line), len(other)) - start
+            end -= min(_shared(line[:start:-1], other[:start:-1]), room)
+        start = max(1, start - _AROUND)
+        end = min(len(line), max(end, start + 1) + _AROUND, start + _WIDEST_LINE)
+        before = "…" if start > 1 else ""
+        found.append(f"{line[0]}{before}{line[start:end]}{'…' if end < len(line) else ''}")
+    return found
+
+
+def _shared(one: str, other: str) -> int:
+    """Return how many characters two texts share at their start."""
+    pairs = zip(one, other, strict=False)
+    return next((n for n, (a, b) in enumerate(pairs) if a != b), min(len(one), len(other)))
 
 
 def _lines(data: bytes, secrets: Sequence[Secret]) -> list[str]:

@@ -81,7 +81,8 @@ def purge(paths: Paths) -> tuple[str, ...]:
     undone: take everything back first.
     """
     made = [folder for receipt in receipts(paths) for folder in receipt.state_dirs]
-    shutil.rmtree(paths.state_dir, ignore_errors=False) if os.path.isdir(paths.state_dir) else None
+    if os.path.isdir(paths.state_dir):
+        shutil.rmtree(paths.state_dir)
     stay: list[str] = []
     for folder in sorted(set(made), key=len, reverse=True):
         if os.path.isdir(folder):

@@ -140,7 +140,7 @@ class _WayBack:
             try:
                 data, stat = self.system.read(path), self.system.stat(path)
             except Refused as error:
-                self._leave(path, error.message, code=error.code)
+                self._leave(path, _half_sentence(error), code=error.code)
                 return None
             mode = stat.mode if stat else None
             self.pictures[path] = _Picture(
@@ -197,7 +197,7 @@ class _WayBack:
         try:
             data, left, is_blank = take_out_all(picture.data, entry.path, entry.form, entry.edits)
         except Unparseable as error:
-            self._leave(entry.path, error.message, code=error.code)
+            self._leave(entry.path, _half_sentence(error), code=error.code)
             picture.is_blocked = True
             self.kept.add(receipt.number)
             return
@@ -255,6 +255,13 @@ class _WayBack:
 
 def _digest(data: bytes | None) -> str:
     return ABSENT if data is None else digest_of(data)
+
+
+def _half_sentence(error: Refused) -> str:
+    """Return why a file is left, to stand behind its name."""
+    if isinstance(error, Unparseable):
+        return f"does not parse (line {error.line}, column {error.column}: {error.reason})"
+    return error.message.removesuffix(" Nothing was written.")
 
 
 def _is_followed(receipt: Receipt, entry: Entry) -> bool:

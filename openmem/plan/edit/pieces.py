@@ -29,11 +29,14 @@ class Syntax:
     line_mark: str
 
 
+# A lazy repeat could run over the end of one comment into the next, so none ends in one.
 JSONC = Syntax(
     comment=COMMENT,
-    same_line=re.compile(r"(?:[ \t]*/\*.*?\*/)*(?:[ \t]*//[^\n\r]*)?", re.S),
-    blocks=re.compile(r"(?:[ \t]*/\*[^\n\r]*?\*/)*"),
-    rest_is_free=re.compile(r"(?:[ \t]*/\*[^\n\r]*?\*/)*[ \t]*(?://[^\n\r]*)?(?=[\r\n]|\Z)"),
+    same_line=re.compile(r"(?:[ \t]*/\*(?:(?!\*/).)*\*/)*(?:[ \t]*//[^\n\r]*)?", re.S),
+    blocks=re.compile(r"(?:[ \t]*/\*(?:(?!\*/)[^\n\r])*\*/)*"),
+    rest_is_free=re.compile(
+        r"(?:[ \t]*/\*(?:(?!\*/)[^\n\r])*\*/)*[ \t]*(?://[^\n\r]*)?(?=[\r\n]|\Z)"
+    ),
     line_mark="//",
 )
 Piece = tuple[int, int, str]  # from, to, the text that takes its place

@@ -268,6 +268,8 @@ def _swap_in(temporary: str, target: str, path: str, expect: str, ours: str) -> 
     if not swapped:
         os.replace(temporary, target)
         return
+    # A writer that had opened the old file may still be on its way: the sync gives it a moment.
+    sync_dir(os.path.dirname(target) or ".")
     if _digest_at(temporary) == expect:
         return
     exchange(temporary, target)
