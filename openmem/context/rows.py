@@ -79,12 +79,14 @@ def reminder_texts(text: str) -> list[str] | None:
     """Return what stands inside the reminders of a text that holds nothing else, else None."""
     found: list[str] = []
     rest = text.strip()
-    while rest:
+    while rest.startswith(_REMINDER_OPEN):
         end = rest.find(_REMINDER_CLOSE)
-        if not rest.startswith(_REMINDER_OPEN) or end < 0:
+        if end < 0:
             return None
         found.append(rest[len(_REMINDER_OPEN) : end].strip("\n"))
         rest = rest[end + len(_REMINDER_CLOSE) :].lstrip()
+    if rest:
+        return None
     return found or None
 
 
@@ -147,34 +149,35 @@ def _as_double(text: str) -> float | int:
 
 def fingerprint_of(key: bytes, block: Block, previous: str) -> str:
     """Return the chained key of a block. `previous`: the key before it, or the thread's seed."""
-    return _digest(
-        key,
-        f'{{"kind":{encode_basestring(block.kind)},"name":{encode_basestring(block.name)},'
-        f'"prev":"{previous}","role":{encode_basestring(block.role)},'
-        f'"text":{encode_basestring(keyed_text(block))}}}',
-    )
+    return _keys(key, block, previous)[0]
 
 
 def content_key_of(key: bytes, block: Block) -> str:
     """Return the key of a block wherever it stands; "" for a side block."""
+    return _keys(key, block, "")[1]
+
+
+def _keys(key: bytes, block: Block, previous: str) -> tuple[str, str]:
+    """Return the HMACs over compact JSON with sorted keys, with `prev` and without it."""
+    head = f'{{"kind":{encode_basestring(block.kind)},"name":{encode_basestring(block.name)},'
+    tail = (
+        f'"role":{encode_basestring(block.role)},"text":{encode_basestring(keyed_text(block))}}}'
+    ).encode()
+    head_bytes = head.encode()
+    chained = b'%b"prev":"%b",%b' % (head_bytes, previous.encode(), tail)
+    fingerprint = hmac.digest(key, chained, "sha256").hex()[:_KEY_CHARACTERS]
     if block.is_side:
-        return ""
-    return _digest(
-        key,
-        f'{{"kind":{encode_basestring(block.kind)},"name":{encode_basestring(block.name)},'
-        f'"role":{encode_basestring(block.role)},"text":{encode_basestring(keyed_text(block))}}}',
-    )
+        return fingerprint, ""
+    return fingerprint, hmac.digest(key, head_bytes + tail, "sha256").hex()[:_KEY_CHARACTERS]
 
 
 def chain(key: bytes, blocks: Iterable[Block], previous: str) -> list[KeyedBlock]:
     """Return the blocks with their keys. `previous`: `head_of` what came before, or the seed."""
     keyed: list[KeyedBlock] = []
     for block in blocks:
-        fingerprint = fingerprint_of(key, block, previous)
-        keyed.append(
-            KeyedBlock(block=block, fingerprint=fingerprint, content_key=content_key_of(key, block))
-        )
-        if not block.is_side:
+        fingerprint, content_key = _keys(key, block, previous)
+        keyed.append(KeyedBlock(block=block, fingerprint=fingerprint, content_key=content_key))
+        if content_key:
             previous = fingerprint
     return keyed
 

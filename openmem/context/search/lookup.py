@@ -28,6 +28,7 @@ from openmem.context.store.schema import (
 
 _LIKE = "LIKE ? ESCAPE '\\'"
 Sql = tuple[str, list[object]]
+Range = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,19 +92,28 @@ class Lookup(Protocol):
         ...
 
 
-def lookup_of(reader: SessionReader, query: Query) -> Lookup:
-    """Return the lookup that fits the file's version."""
-    return Lookup4(reader, query) if reader.version == VERSION else EarlierLookup(reader, query)
+class Lookups:
+    """Makes the lookups of one query; its statements are built once for all sessions."""
+
+    def __init__(self, query: Query) -> None:
+        self._query = query
+        self._statements = Statements4(query)
+
+    def lookup(self, reader: SessionReader) -> Lookup:
+        """Return the lookup that fits the file's version."""
+        if reader.version == VERSION:
+            return Lookup4(reader, self._statements)
+        return EarlierLookup(reader, self._query)
 
 
 class Lookup4:
     """Version 4. A row's key is its group and seq, which is what its lines' ids begin with."""
 
-    def __init__(self, reader: SessionReader, query: Query) -> None:
+    def __init__(self, reader: SessionReader, statements: Statements4) -> None:
         self.reader = reader
         self._execute = reader.connection.execute
-        self._ranges = ranges_of(query.wanted_roles, query.include_echo)
-        self._in_context = query.in_context
+        self._ids = statements.ids
+        self._ranges = statements.ranges
 
     def find(self, term: Term, tier: Tier, most_lines: int) -> Found:
         lines_by_row: dict[int, int] = {}
@@ -181,8 +191,24 @@ class Lookup4:
         ).fetchone()
         return int(row[0]) if row else 1
 
-    def _ids(self, terms: Sequence[tuple[Term, Tier]], ranges: Sequence[tuple[int, int]]) -> Sql:
+
+class Statements4:
+    """SELECTs of line ids of version 4 under one query's filters, each built once."""
+
+    def __init__(self, query: Query) -> None:
+        self.ranges = tuple(ranges_of(query.wanted_roles, query.include_echo))
+        self._in_context = query.in_context
+        self._built: dict[object, Sql] = {}
+
+    def ids(self, terms: Sequence[tuple[Term, Tier]], ranges: Sequence[Range]) -> Sql:
         """Return a SELECT of the ids of the lines that hold all the terms, one branch a range."""
+        key = (tuple(terms), tuple(ranges))
+        found = self._built.get(key)
+        if found is None:
+            found = self._built[key] = self._build(terms, ranges)
+        return found
+
+    def _build(self, terms: Sequence[tuple[Term, Tier]], ranges: Sequence[Range]) -> Sql:
         phrases = [term.phrase for term, tier in terms if tier is not Tier.LITERAL]
         literals = [
             term.like
@@ -210,9 +236,9 @@ class Lookup4:
         return " UNION ALL ".join(parts), values
 
 
-def _groups(ranges: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+def _groups(ranges: Sequence[Range]) -> list[Range]:
     """Return the ranges cut into one for each role and echo."""
-    found: list[tuple[int, int]] = []
+    found: list[Range] = []
     for first, last in ranges:
         for group in range(first >> GROUP_SHIFT, (last >> GROUP_SHIFT) + 1):
             found.append((group << GROUP_SHIFT, ((group + 1) << GROUP_SHIFT) - 1))

@@ -20,14 +20,14 @@ from typing import TypeVar
 
 from openmem.base.errors import StoreUnavailable
 from openmem.context.search.excerpt import best_lines, excerpt_of, fit
-from openmem.context.search.lookup import Found, Lookup, lookup_of
+from openmem.context.search.lookup import Found, Lookup, Lookups
 from openmem.context.search.pool import ReaderPool
 from openmem.context.search.query import Query
 from openmem.context.search.terms import Term, Tier, terms_of, whole_phrase
 from openmem.context.store.catalog import Entry
 from openmem.context.store.reader import damaged
 
-_LINES_RANKED = 40_000
+_LINES_RANKED = 20_000
 _LEAST_RANKED = 200
 _LITERAL_SECONDS = 1.5
 _SHORTEST_PART = 3
@@ -86,6 +86,7 @@ class WordSearch:
         self.is_literal = False
         self._pool = pool
         self._query = query
+        self._lookups = Lookups(query)
         self._sessions = [_Session(entry) for entry in found]
         self._terms = terms_of(query.text)
         self._tiers = [term.first_tier() for term in self._terms]
@@ -185,7 +186,7 @@ class WordSearch:
     def _ask(self, session: _Session, question: Callable[[Lookup], _T], otherwise: _T) -> _T:
         """Return a session's answer; `otherwise`, and a line in `skipped`, if it cannot be read."""
         try:
-            return question(lookup_of(self._pool.reader(session.entry), self._query))
+            return question(self._lookups.lookup(self._pool.reader(session.entry)))
         except StoreUnavailable as error:
             self.skipped[error.message] = None
         except sqlite3.Error as error:

@@ -89,7 +89,7 @@ def entries(paths: Paths) -> list[Entry]:
         listing = list(os.scandir(paths.sessions_dir))
     except OSError:
         return []  # no folder yet, or not ours to read: there is no session to be seen
-    names = {item.name for item in listing}
+    side_names = {item.name for item in listing if item.name.endswith(SIDE_FILES)}
     for item in listing:
         name = item.name
         if not name.endswith(_EARLIER):
@@ -97,7 +97,7 @@ def entries(paths: Paths) -> list[Entry]:
         sid = name.removesuffix(_OURS) if name.endswith(_OURS) else name.removesuffix(_EARLIER)
         if sid in found and not name.endswith(_OURS):
             continue
-        in_use = any(name + suffix in names for suffix in SIDE_FILES)
+        in_use = bool(side_names) and any(name + suffix in side_names for suffix in SIDE_FILES)
         with contextlib.suppress(FileNotFoundError):  # deleted since the listing
             found[sid] = _entry(paths, sid, item.path, in_use, noted.get(sid))
     return sorted(found.values(), key=lambda entry: entry.modified_at, reverse=True)

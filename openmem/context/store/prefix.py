@@ -8,11 +8,12 @@ Source: Anthropic's prompt caching; Claude Code 2.1.332, observed.
 from __future__ import annotations
 
 import json
+from array import array
 from dataclasses import dataclass
 from itertools import accumulate
 
 from openmem.context.formats.messages import RequestView
-from openmem.context.store.thread_memory import ThreadMemory
+from openmem.context.store.thread_memory import ThreadMemory, common_length
 from openmem.context.store.walk import Walk
 
 _ATTRIBUTION = "x-anthropic-billing-header"
@@ -85,13 +86,11 @@ def compare_prefix(before: ThreadMemory, walk: Walk, shape: Shape) -> Prefix:
 
 
 def _kept_messages(before: ThreadMemory, walk: Walk) -> int:
-    known = list(walk.memory.contents[: walk.known]) if walk.memory else []
-    contents = known + [message.content for message in walk.messages]
-    for number, (was, now) in enumerate(zip(before.contents, contents, strict=False)):
-        if was != now:
-            is_last = number == len(before.contents) - 1
-            return number + (is_last and _lost_its_tail(before, walk, number))
-    return min(len(before.contents), len(contents))
+    contents = walk.memory.contents[: walk.known] if walk.memory else array("q")
+    contents.extend(message.content for message in walk.messages)
+    number = common_length(before.contents, contents)
+    is_last = number == len(before.contents) - 1 < len(contents)
+    return number + (is_last and _lost_its_tail(before, walk, number))
 
 
 def _lost_its_tail(before: ThreadMemory, walk: Walk, number: int) -> bool:

@@ -36,6 +36,7 @@ class Prepared:
     digest: str
     masked: int
     echo: bool
+    is_ascii: bool = True
     blobs: tuple[Blob, ...] = ()
 
     @property
@@ -54,14 +55,16 @@ def prepare(keyed: KeyedBlock, key: bytes, redact: Redact) -> Prepared:
         text, blobs = take_out_runs(key, block.text)
         redacted = redact(text, key)
         text, masked = redacted.text, redacted.count
+    is_ascii = text.isascii()
     return Prepared(
         keyed=keyed,
         # Only line feeds end a line: pasted text holds other characters that some call line ends.
         lines=text.split("\n", LAST_LINE - 1),
-        size=len(text.encode("utf-8")),
+        size=len(text) if is_ascii else len(text.encode("utf-8")),
         digest=digest_of_text(key, text),
         masked=masked,
         echo=is_echo(block),
+        is_ascii=is_ascii,
         blobs=blobs,
     )
 

@@ -3,27 +3,31 @@
 Idea: a file nobody has open is read as immutable, so that no `-wal` or `-shm` appears beside it; a
 file in use is opened read-only and takes part in the locking.
 Trap: an immutable connection never looks at the file again. It is good for one look; whoever keeps
-a connection asks `is_current` before each use.
+one compares the file's stamp before each use.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import sqlite3
 
 from openmem.context.store.database import SIDE_FILES
 
 _BUSY_SECONDS = 5.0
-_KEPT = frozenset(b"/-._~0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz")
+_PLAIN = re.compile(r"[-/._~0-9A-Za-z]*")
+_ODD = re.compile(rb"[^-/._~0-9A-Za-z]")
+
+
+def _escape(match: re.Match[bytes]) -> bytes:
+    return b"%%%02X" % match.group()[0]
 
 
 def file_uri(path: str, *, immutable: bool) -> str:
     """Return the SQLite URI of a file; any byte may be in its path."""
     # urllib would do, at 5 ms of import on the path of every search.
-    quoted = "".join(
-        chr(byte) if byte in _KEPT else f"%{byte:02X}"
-        for byte in os.fsencode(os.path.abspath(path))
-    )
+    path = os.path.abspath(path)
+    quoted = path if _PLAIN.fullmatch(path) else _ODD.sub(_escape, os.fsencode(path)).decode()
     return f"file:{quoted}?{'immutable=1' if immutable else 'mode=ro'}"
 
 

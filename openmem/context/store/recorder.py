@@ -20,6 +20,7 @@ from openmem.base.redact import redact as redact_text
 from openmem.context.rows import Block
 from openmem.context.store.model import Event, Incoming, Recorded
 from openmem.context.store.prepare import Redact
+from openmem.context.store.thread_memory import ByteBudget
 from openmem.context.store.writer import SessionWriter
 
 
@@ -54,6 +55,7 @@ class Recorder:
         self._redact = redact
         self._busy_seconds = busy_seconds
         self._open_sessions = open_sessions
+        self._budget = ByteBudget()
         self._slots: OrderedDict[str, _Slot] = OrderedDict()
         self._lock = threading.Lock()
 
@@ -87,7 +89,14 @@ class Recorder:
             slot = self._slots.get(sid)
             if slot is None:
                 slot = self._slots[sid] = _Slot(
-                    SessionWriter(self._paths, sid, self._key, self._redact, self._busy_seconds)
+                    SessionWriter(
+                        self._paths,
+                        sid,
+                        self._key,
+                        self._redact,
+                        busy_seconds=self._busy_seconds,
+                        budget=self._budget,
+                    )
                 )
             self._slots.move_to_end(sid)
             slot.users += 1

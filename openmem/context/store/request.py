@@ -50,8 +50,12 @@ class RequestRows:
         self._found.clear()
         self.missing.clear()
         thread_id = tables.find_thread(self._walk.thread) if self._walk.thread else 0
+        is_empty = not tables.read_session()[3]
         for message in self._walk.messages:
             for keyed in message.keyed:
+                if is_empty:
+                    self.missing.setdefault(keyed.fingerprint, keyed)
+                    continue
                 if keyed.fingerprint in self._found or keyed.fingerprint in self.missing:
                     continue
                 found = tables.find_row(keyed.fingerprint)
@@ -221,8 +225,10 @@ class _Copies:
             return None
         if self._by_content is None:
             carried = self._request.carried()
-            carried |= _sources(self._tables, carried)
             self._by_content = {}
+            if self._tables.count_rows(self._thread_ids) <= len(carried):
+                return None  # there is no other history
+            carried |= _sources(self._tables, carried)
             for content_key, seq in self._tables.read_content(self._thread_ids):
                 if seq not in carried:
                     self._by_content.setdefault(content_key, []).append(seq)
@@ -260,4 +266,4 @@ def _last_assistant(walk: Walk) -> int:
 def is_repeated(before: ThreadMemory, walk: Walk) -> bool:
     """Return whether the request is the thread's last one again, as after a fault."""
     head = walk.messages[-1].head if walk.messages else before.head(walk.known)
-    return head == before.head(len(before.hashes))
+    return head == before.head(before.count)

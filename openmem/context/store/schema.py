@@ -56,24 +56,22 @@ def ranges_of(roles: tuple[str, ...], include_echo: bool) -> list[tuple[int, int
     return ranges
 
 
+# SQLite reads the text of every view each time a file is opened: they are kept short.
 def _names(values: tuple[str, ...], column: str) -> str:
-    cases = " ".join(f"WHEN {number} THEN '{name}'" for number, name in enumerate(values))
-    return f"CASE {column} {cases} END"
+    width = max(map(len, values))
+    padded = "".join(value.ljust(width) for value in values)
+    return f"rtrim(substr('{padded}', {column} * {width} + 1, {width}))"
 
 
 def _utc(column: str) -> str:
     return f"strftime('%Y-%m-%dT%H:%M:%SZ', {column}, 'unixepoch')"
 
 
-_LINE_SEQ = f"((id >> {LINE_BITS}) & {LAST_SEQ})"
-# The source's lines: a row that repeats another one's content in a rewritten history has none.
-# SQLite's shifts and bit operators all bind alike: each needs its own parentheses.
-_FIRST = (
-    f"(((source.role + {ECHO_GROUP} * source.echo) << {GROUP_SHIFT}) | (source.seq << {LINE_BITS}))"
+# The id before a row's lines. A row that repeats another one's content in a rewritten history has
+# no lines of its own; its role and echo are the other one's, which follow from the content.
+_BASE = (
+    f"(((role + {ECHO_GROUP} * echo) << {GROUP_SHIFT}) + (coalesce(source, seq) << {LINE_BITS}))"
 )
-_TEXT = f"""(SELECT coalesce(group_concat(line.text, char(10)), '') FROM line, row AS source
-    WHERE source.seq = coalesce(row.source, row.seq)
-    AND line.id > {_FIRST} AND line.id <= {_FIRST} + {LAST_LINE})"""
 
 COUNTERS = (
     "rows",
@@ -97,7 +95,7 @@ STATEMENTS = (
     f"""CREATE TABLE thread (id INTEGER PRIMARY KEY, fingerprint BLOB NOT NULL UNIQUE,
     kind INTEGER NOT NULL, agent_id TEXT NOT NULL, parent INTEGER, model TEXT NOT NULL DEFAULT '',
     created_at INTEGER NOT NULL, last_at INTEGER NOT NULL, {_COUNTERS})""",
-    # prev: seq of the row before in the chain, NULL for the first. source: see `_TEXT`.
+    # prev: seq of the row before in the chain, NULL for the first. source: see `_BASE`.
     """CREATE TABLE row (seq INTEGER PRIMARY KEY, fingerprint BLOB NOT NULL UNIQUE,
     content_key BLOB, digest BLOB NOT NULL, thread INTEGER NOT NULL, prev INTEGER,
     role INTEGER NOT NULL, kind INTEGER NOT NULL, name TEXT, line_count INTEGER NOT NULL,
@@ -117,24 +115,25 @@ STATEMENTS = (
     cache_read_tokens INTEGER, cache_creation_tokens INTEGER, output_tokens INTEGER,
     breakpoints INTEGER, breakpoint_at TEXT, prefix_kept INTEGER, prefix_bytes INTEGER,
     bust TEXT)""",
-    f"""CREATE VIEW messages AS SELECT row.seq AS seq, lower(hex(row.fingerprint)) AS fingerprint,
-    (SELECT lower(hex(thread.fingerprint)) FROM thread WHERE thread.id = row.thread) AS thread,
-    {_names(ROLES, "row.role")} AS role, {_names(KINDS, "row.kind")} AS kind, row.name AS name,
-    {_TEXT} AS text,
-    (SELECT group_concat(blob.id) FROM blob WHERE blob.seq = coalesce(row.source, row.seq))
-    AS blob_id,
-    row.in_context AS in_context, row.trimmed_at_seq AS trimmed_at_seq,
-    {_utc("row.trimmed_at")} AS trimmed_at, {_utc("row.created_at")} AS created_at,
-    row.echo AS echo, row.masked AS masked, row.size AS size, row.source AS source,
-    lower(hex(row.content_key)) AS content_key, lower(hex(row.digest)) AS digest FROM row""",
-    f"""CREATE VIEW lines AS SELECT id, {_LINE_SEQ} AS message_seq, id & {LAST_LINE} AS line_no,
+    f"""CREATE VIEW messages AS SELECT seq, lower(hex(row.fingerprint)) AS fingerprint,
+    lower(hex(thread.fingerprint)) AS thread, {_names(ROLES, "role")} AS role,
+    {_names(KINDS, "row.kind")} AS kind, name,
+    (SELECT coalesce(group_concat(text, char(10)), '') FROM line
+    WHERE line.id > {_BASE} AND line.id <= {_BASE} + {LAST_LINE}) AS text,
+    (SELECT group_concat(blob.id) FROM blob WHERE blob.seq = coalesce(source, row.seq)) AS blob_id,
+    in_context, trimmed_at_seq, {_utc("trimmed_at")} AS trimmed_at,
+    {_utc("row.created_at")} AS created_at, echo, masked, size, source,
+    lower(hex(content_key)) AS content_key, lower(hex(digest)) AS digest
+    FROM row JOIN thread ON thread.id = row.thread""",
+    f"""CREATE VIEW lines AS SELECT id, (id >> {LINE_BITS}) & {LAST_SEQ} AS message_seq,
+    id & {LAST_LINE} AS line_no,
     {_names(ROLES, f"(id >> {GROUP_SHIFT}) % {ECHO_GROUP}")} AS role, text,
     id >= {ECHO_GROUP << GROUP_SHIFT} AS echo FROM line""",
     f"""CREATE VIEW threads AS SELECT lower(hex(fingerprint)) AS thread,
     {_names(THREAD_KINDS, "kind")} AS kind, agent_id,
-    (SELECT lower(hex(parent.fingerprint)) FROM thread AS parent WHERE parent.id = thread.parent)
-    AS parent, model, {_utc("created_at")} AS created_at, {_utc("last_at")} AS last_at,
-    {", ".join(COUNTERS)} FROM thread""",
+    (SELECT lower(hex(fingerprint)) FROM thread AS up WHERE up.id = thread.parent) AS parent, model,
+    {_utc("created_at")} AS created_at, {_utc("last_at")} AS last_at, {", ".join(COUNTERS)}
+    FROM thread""",
 )
 OUR_NAMES = frozenset(
     {"session", "thread", "row", "line", "lines_fts", "blob", "events"}

@@ -8,11 +8,10 @@ Trap: a sub-agent or side request has a seed of its own, unless it carries the m
 
 from __future__ import annotations
 
-from array import array
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from openmem.context.formats.messages import blocks_of
+from openmem.context.formats.messages import RawMessage, blocks_of
 from openmem.context.rows import (
     Block,
     KeyedBlock,
@@ -27,7 +26,6 @@ from openmem.context.store.thread_memory import (
     Memories,
     ThreadMemory,
     hash_of_blocks,
-    hashes_of,
 )
 
 IsKnown = Callable[[str], bool]
@@ -59,7 +57,7 @@ class Walk:
     `thread`: "" when the request holds no row. `is_fork`: it goes on from another thread's rows.
     """
 
-    hashes: array[int]
+    raws: Sequence[RawMessage]
     memory: ThreadMemory | None
     known: int
     messages: list[WalkedMessage]
@@ -75,8 +73,7 @@ def walk_request(key: bytes, incoming: Incoming, memories: Memories, is_known: I
     NotUnderstood when one of its messages cannot be read.
     """
     raws = incoming.view.messages
-    hashes = hashes_of(raws)
-    memory, known = memories.longest_match(incoming.kind, incoming.agent_id, hashes)
+    memory, known = memories.longest_match(incoming.kind, incoming.agent_id, raws)
     names: dict[str, str] = {}
     if memory:
         # The results that come next name calls of the message before, or before a reminder.
@@ -102,7 +99,7 @@ def walk_request(key: bytes, incoming: Incoming, memories: Memories, is_known: I
     root = (memory.root if memory else "") or _root(messages)
     is_fork = bool(root) and seed != seed_of(key, incoming.kind, incoming.agent_id)
     return Walk(
-        hashes=hashes,
+        raws=raws,
         memory=memory,
         known=known,
         messages=messages,

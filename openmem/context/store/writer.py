@@ -34,7 +34,7 @@ from openmem.context.store.prefix import Prefix, Shape, compare_prefix, shape_of
 from openmem.context.store.prepare import Prepared, Redact, emptied, prepare
 from openmem.context.store.request import RequestRows, Stored, is_repeated
 from openmem.context.store.tables import Tables
-from openmem.context.store.thread_memory import Memories, ThreadMemory
+from openmem.context.store.thread_memory import ByteBudget, Memories, ThreadMemory
 from openmem.context.store.tombstones import Tombstones
 from openmem.context.store.walk import Walk, walk_request
 
@@ -46,7 +46,14 @@ class SessionWriter:
     """Writes one session. Not thread-safe: the recorder holds a lock around each call."""
 
     def __init__(
-        self, paths: Paths, sid: str, key: bytes, redact: Redact, busy_seconds: float
+        self,
+        paths: Paths,
+        sid: str,
+        key: bytes,
+        redact: Redact,
+        *,
+        busy_seconds: float,
+        budget: ByteBudget,
     ) -> None:
         self.sid = sid
         self._paths = paths
@@ -58,7 +65,7 @@ class SessionWriter:
         self._identity = (0, 0)
         self._data_version = 0
         self._is_alone = True  # no other process wrote since the last look
-        self._memories = Memories()
+        self._memories = Memories(budget)
         self._known_as = ("", "", "")
         self._tombstones = Tombstones(paths)
 
@@ -158,7 +165,7 @@ class SessionWriter:
             self._memories.keep(memory)
         return Recorded(
             thread=walk.thread,
-            head=memory.head(len(memory.hashes)),
+            head=memory.head(memory.count),
             new_rows=stored.new_rows,
             masked=stored.masked,
             prefix_kept=prefix.kept,
@@ -275,7 +282,7 @@ def _memory_of(walk: Walk, incoming: Incoming, shape: Shape, stored: Stored) -> 
         system=shape.system,
         tools_raw=shape.tools_raw,
         tools=shape.tools,
-        hashes=walk.hashes,
+        raws=walk.raws,
     )
     if walk.memory:
         memory.copy_head(walk.memory, walk.known)
