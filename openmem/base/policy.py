@@ -1,7 +1,8 @@
 """The gate: may this workspace be stored, recalled, retained, and why.
 
 One file, `policy.toml`, written by setup and read by hooks, proxy, store, MCP server and indexer
-through `load_policy` and `decide`. Fails closed: a file that is missing, unreadable or invalid
+through `load_policy` and `decide`. It also says which bank a workspace has: `bank_of` is the one
+function for reads and writes. Fails closed: a file that is missing, unreadable or invalid
 answers no to everything. Precedence, for each use by itself: the rule with the most specific path
 that states the use; then a rule by remote; then the default of the kind of workspace.
 Source: design, sections 4 and 8.
@@ -50,12 +51,25 @@ class Grant:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Link:
+    """A folder (with all below it) or remotes whose bank is another than their own.
+
+    `path`: absolute and resolved, or None; `remote`: `host/path` with `*`, or None.
+    """
+
+    bank: str
+    path: str | None = None
+    remote: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
     """The whole policy. `problem`: why the file cannot be used, empty when it can."""
 
     defaults: Mapping[str, Mapping[str, bool]] = field(default_factory=dict)
     rules: tuple[Rule, ...] = ()
     grants: tuple[Grant, ...] = ()
+    links: tuple[Link, ...] = ()
     problem: str = ""
 
 
@@ -96,7 +110,7 @@ def decode_policy(document: Mapping[str, object], home: str) -> Policy:
     version = document.get("version")
     if version != VERSION:
         raise ValueError(f"version is {version!r}, expected {VERSION}")
-    unknown = set(document) - {"version", "defaults", "rules", "grants"}
+    unknown = set(document) - {"version", "defaults", "rules", "grants", "links"}
     if unknown:
         raise ValueError(f"unknown key {sorted(unknown)[0]!r}")
     defaults: dict[str, dict[str, bool]] = {}
@@ -109,7 +123,8 @@ def decode_policy(document: Mapping[str, object], home: str) -> Policy:
         defaults[kind] = dict(_uses(uses, f"defaults.{kind}", extra=()))
     rules = tuple(_rule(entry, n, home) for n, entry in enumerate(_tables(document, "rules"), 1))
     grants = tuple(_grant(entry, n, home) for n, entry in enumerate(_tables(document, "grants"), 1))
-    return Policy(defaults=defaults, rules=rules, grants=grants)
+    links = tuple(_link(entry, n, home) for n, entry in enumerate(_tables(document, "links"), 1))
+    return Policy(defaults=defaults, rules=rules, grants=grants, links=links)
 
 
 def _tables(document: Mapping[str, object], key: str) -> list[object]:
@@ -167,7 +182,28 @@ def _grant(entry: object, number: int, home: str) -> Grant:
     path, bank = _text(entry, "path", where), _text(entry, "bank", where)
     if path is None or bank is None:
         raise ValueError(f"{where}: expected path and bank")
-    return Grant(path=_resolved(path, home), bank=bank)
+    return Grant(path=_resolved(path, home), bank=check_bank(bank, f"{where}.bank"))
+
+
+def _link(entry: object, number: int, home: str) -> Link:
+    where = f"links[{number}]"
+    if not isinstance(entry, dict):
+        raise ValueError(f"{where}: expected a table")
+    unknown = set(entry) - {"path", "remote", "bank"}
+    if unknown:
+        raise ValueError(f"{where}.{sorted(unknown)[0]}: unknown, expected path, remote, bank")
+    path, remote = _text(entry, "path", where), _text(entry, "remote", where)
+    if (path is None) == (remote is None):
+        raise ValueError(f"{where}: expected either path or remote")
+    bank = check_bank(_text(entry, "bank", where) or "", f"{where}.bank")
+    return Link(path=_resolved(path, home) if path else None, remote=remote, bank=bank)
+
+
+def check_bank(name: str, where: str) -> str:
+    """Return a bank's name when it can be one: printable, without blanks. ValueError."""
+    if not name or len(name) > 200 or not name.isprintable() or any(c.isspace() for c in name):
+        raise ValueError(f"{where}: {name[:40]!r} is not a bank's name")
+    return name
 
 
 def _resolved(path: str, home: str) -> str:
@@ -242,11 +278,35 @@ def _strictest(rules: list[Rule], use: str, reason: str) -> tuple[bool, str]:
     return allowed, f"{reason}: {why}" if why else reason
 
 
+def bank_of(policy: Policy, workspace: Workspace) -> str:
+    """Return the bank of a workspace, for reads and writes alike.
+
+    The link with the most specific path decides, then a link by remote, then the workspace itself.
+    """
+    places = _places(workspace)
+    best: Link | None = None
+    for link in policy.links:
+        is_here = link.path and any(_is_inside(place, link.path) for place in places)
+        if is_here and len(link.path or "") > len((best.path if best else "") or ""):
+            best = link
+    if best is None:
+        best = next(
+            (
+                link
+                for link in policy.links
+                if link.remote
+                and any(fnmatch.fnmatchcase(remote, link.remote) for remote in workspace.remotes)
+            ),
+            None,
+        )
+    return best.bank if best else workspace.bank
+
+
 def may_read_bank(policy: Policy, workspace: Workspace | None, bank: str) -> bool:
     """Return whether a workspace may read a bank: its own, or one a grant names."""
     if workspace is None or policy.problem or not decide(policy, workspace).recall:
         return False
-    if bank == workspace.bank:
+    if bank == bank_of(policy, workspace):
         return True
     return any(
         grant.bank == bank and any(_is_inside(place, grant.path) for place in _places(workspace))

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 from openmem.base.clock import now_text
 from openmem.base.paths import Paths
-from openmem.base.policy import Decision, decide, load_policy
+from openmem.base.policy import Decision, bank_of, decide, load_policy
 from openmem.base.workspace import Workspace, workspace_of
 from openmem.context.session import (
     Registration,
@@ -122,13 +122,14 @@ def _register(
         note(paths, event, agent, "no folder")
         return None
     workspace = workspace_of(folder)
-    decision = decide(load_policy(paths.policy_file, paths.home), workspace)
+    policy = load_policy(paths.policy_file, paths.home)
+    decision = decide(policy, workspace)
     may_have_bank = decision.recall or decision.retain
     wanted = Registration(
         session_id=sid,
         agent=agent,
         cwd=folder,
-        bank=workspace.bank if may_have_bank else "",
+        bank=bank_of(policy, workspace) if may_have_bank else "",
         registered_at=known.registered_at if known else now_text(),
         agent_pid=_agent_pid(environ) or (known.agent_pid if known else 0),
         transcript_path=moment.transcript_path or (known.transcript_path if known else ""),

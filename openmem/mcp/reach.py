@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from openmem.base.errors import NotFound, PolicyDenied, Usage
 from openmem.base.paths import Paths
-from openmem.base.policy import Policy, decide, load_policy, may_read_bank
+from openmem.base.policy import Policy, bank_of, decide, load_policy, may_read_bank
 from openmem.base.workspace import Workspace, workspace_of
 from openmem.context.search.query import Scope
 from openmem.context.search.scope import ScopeFilter
@@ -33,6 +33,16 @@ class Reach:
     workspace: Workspace
     policy: Policy
     own_session: str = ""
+
+    @property
+    def bank(self) -> str:
+        """The bank of this workspace, which is also what its sessions share."""
+        return bank_of(self.policy, self.workspace)
+
+    @property
+    def scope(self) -> Scope:
+        """The sessions of this workspace."""
+        return Scope(workspace_key=self.bank, policy=self.policy)
 
     def require_recall(self) -> None:
         """PolicyDenied when nothing may be recalled in this workspace; the message says why."""
@@ -68,11 +78,12 @@ class Reach:
         # What the agent itself was given, it may read again, also when no folder is known for it.
         if entry.session_id == self.own_session:
             return True
-        return any(may_read_bank(self.policy, self.workspace, key) for key in _keys_of(entry))
+        keys = _keys_of(entry, self.policy)
+        return any(may_read_bank(self.policy, self.workspace, key) for key in keys)
 
     def is_own(self, entry: Entry) -> bool:
         """Return whether a stored session belongs to this workspace."""
-        return ScopeFilter().holds(entry, Scope(workspace_key=self.workspace.key))
+        return ScopeFilter().holds(entry, self.scope)
 
     def entries_in_reach(self) -> list[Entry]:
         """Return every stored session that may be read, granted ones included."""
@@ -88,9 +99,9 @@ class Reach:
         return sorted(entries, key=lambda entry: entry.session_id != self.own_session)
 
 
-def _keys_of(entry: Entry) -> set[str]:
+def _keys_of(entry: Entry, policy: Policy) -> set[str]:
     """Return the workspaces a session belongs to: noted, registered, and its folder's of now."""
-    now = workspace_of(entry.cwd).key if entry.cwd else ""
+    now = bank_of(policy, workspace_of(entry.cwd)) if entry.cwd else ""
     return {key for key in (entry.workspace, entry.bank, now) if key}
 
 

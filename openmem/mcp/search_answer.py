@@ -66,7 +66,7 @@ def _page(reach: Reach, query: Query, session_id: str) -> Page:
         entry = reach.require_session(session_id)
         one = replace(query, session_id=entry.session_id)
         return search(paths, one, Scope(all_workspaces=True))
-    everywhere = search(paths, query, Scope(workspace_key=reach.workspace.key))
+    everywhere = search(paths, query, reach.scope)
     own = entry_of(paths, reach.own_session) if reach.own_session else None
     if own is None:
         return everywhere

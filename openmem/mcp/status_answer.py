@@ -34,8 +34,7 @@ def answer_status(environ: Mapping[str, str], _arguments: Arguments, meta: Meta)
     entries = reach.own_entries()
     reason = decide(reach.policy, reach.workspace).reasons["recall"]
     lines = [
-        f"project {reach.workspace.bank} · {many(len(entries), 'session')} stored · "
-        f"recall: yes ({reason})"
+        f"project {reach.bank} · {many(len(entries), 'session')} stored · recall: yes ({reason})"
     ]
     if reach.own_session:
         is_stored = any(entry.session_id == reach.own_session for entry in entries)

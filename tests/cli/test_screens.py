@@ -120,7 +120,9 @@ def test_explain_gives_the_reason_of_each_answer_and_wraps_it() -> None:
             "sessions is kept longer than the session",
         },
     )
-    assert_golden(GOLDEN / "policy-explain.txt", explain_lines(workspace, decision, HOME, 80))
+    assert_golden(
+        GOLDEN / "policy-explain.txt", explain_lines(workspace, workspace.bank, decision, HOME, 80)
+    )
 
 
 def test_the_doctor_names_what_is_wrong_and_what_to_do() -> None:

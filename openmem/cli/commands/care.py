@@ -309,15 +309,17 @@ def _chosen(
 
 
 def _sessions_of(run: Run, folder: str) -> list[str]:
+    from openmem.base.policy import bank_of, load_policy
     from openmem.base.workspace import workspace_of
     from openmem.context.store.catalog import entries
 
-    wanted = workspace_of(folder).key
+    policy = load_policy(run.paths.policy_file, run.paths.home)
+    wanted = bank_of(policy, workspace_of(folder))
     found = [
         entry.session_id
         for entry in entries(run.paths)
         if wanted in (entry.workspace, entry.bank)
-        or (entry.cwd and workspace_of(entry.cwd).key == wanted)
+        or (entry.cwd and bank_of(policy, workspace_of(entry.cwd)) == wanted)
     ]
     if not found:
         raise NotFound(f"no stored session belongs to the project of {folder}.")

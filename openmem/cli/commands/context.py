@@ -123,6 +123,7 @@ def search_(
     json: Json = False,
 ) -> Result:
     """Search the stored sessions of this folder's project, or of all."""
+    from openmem.base.policy import bank_of, load_policy
     from openmem.base.workspace import workspace_of
     from openmem.cli.render.context import hit_lines
     from openmem.context.search.engine import search
@@ -144,7 +145,9 @@ def search_(
     ).checked()
     scope = Scope(all_workspaces=True)
     if not session and not all_workspaces:
-        scope = Scope(workspace_key=workspace_of(os.getcwd()).key)
+        policy = load_policy(run.paths.policy_file, run.paths.home)
+        key = bank_of(policy, workspace_of(os.getcwd()))
+        scope = Scope(workspace_key=key, policy=policy)
     page = search(run.paths, asked, scope)
     data = _page_data(page)
     lines = hit_lines(data, now_seconds=time.time(), width=run.console.width)

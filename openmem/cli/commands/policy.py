@@ -37,6 +37,9 @@ def show(context: typer.Context, json: Json = False) -> Result:
             for rule in loaded.rules
         ],
         "grants": [{"path": grant.path, "bank": grant.bank} for grant in loaded.grants],
+        "links": [
+            {"path": link.path, "remote": link.remote, "bank": link.bank} for link in loaded.links
+        ],
     }
     return Result(data=data, lines=tuple(policy_lines(loaded, path, home, run.console.width)))
 
@@ -54,23 +57,24 @@ def explain(
     json: Json = False,
 ) -> Result:
     """Say what may be done in a folder, and which rule decides."""
-    from openmem.base.policy import USES, decide, load_policy
+    from openmem.base.policy import USES, bank_of, decide, load_policy
     from openmem.base.workspace import workspace_of
     from openmem.cli.render.policy import explain_lines
 
     run = run_of(context)
     workspace = workspace_of(os.path.expanduser(path))
-    decision = decide(load_policy(run.paths.policy_file, run.paths.home), workspace)
+    loaded = load_policy(run.paths.policy_file, run.paths.home)
+    decision, bank = decide(loaded, workspace), bank_of(loaded, workspace)
     data = {
         "folder": workspace.folder,
         "git_root": workspace.git_root,
         "remotes": list(workspace.remotes),
-        "bank": workspace.bank,
+        "bank": bank,
         "decisions": {
             use: {"allowed": decision.allows(use), "why": decision.reasons[use]} for use in USES
         },
     }
-    lines = explain_lines(workspace, decision, run.paths.home, run.console.width)
+    lines = explain_lines(workspace, bank, decision, run.paths.home, run.console.width)
     return Result(data=data, lines=tuple(lines))
 
 

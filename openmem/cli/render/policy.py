@@ -46,18 +46,21 @@ def policy_lines(policy: Policy, path: str, home: str, width: int) -> list[str]:
     lines = [f"policy {display(path, home)}", "", *columns(rows)]
     for grant in policy.grants:
         lines.append(f"{display(grant.path, home)} may read bank {visible(grant.bank)}")
+    for link in policy.links:
+        name = display(link.path, home) if link.path else f"remote {link.remote}"
+        lines.append(f"{visible(name)} uses bank {visible(link.bank)}")
     return [*lines, "", "Why, for one folder:  openmem policy explain PATH"]
 
 
 def explain_lines(
-    workspace: Workspace | None, decision: Decision, home: str, width: int
+    workspace: Workspace | None, bank: str, decision: Decision, home: str, width: int
 ) -> list[str]:
     """Return what may be done in one folder, and why."""
     if workspace is None:
         head = "A session whose folder is not known:"
     else:
         kind = "a git repository" if workspace.git_root else "not in a git repository"
-        head = f"{display(workspace.folder, home)} is {kind}, bank {workspace.bank}."
+        head = f"{display(workspace.folder, home)} is {kind}, bank {bank}."
     lines = [*wrapped(visible(head), width), ""]
     for use in USES:
         answer = f"  {use:7}  {word(decision.allows(use)):3}  "

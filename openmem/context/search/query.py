@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from openmem.base.errors import Usage
+from openmem.base.policy import Policy
 from openmem.context.rows import ROLES
 
 DEFAULT_ROLES = ("user", "tool")
@@ -51,10 +52,14 @@ class Query:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scope:
-    """Which sessions may be read. `workspace_key`: of this workspace; None: of no known one."""
+    """Which sessions may be read. `workspace_key`: of this workspace; None: of no known one.
+
+    `policy`: whose links say which workspace a session's folder is part of; None for no links.
+    """
 
     workspace_key: str | None = None
     all_workspaces: bool = False
+    policy: Policy | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
