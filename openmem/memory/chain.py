@@ -41,7 +41,7 @@ def digest_of_entry(entry: LedgerEntry) -> str:
 def replay(state: dict[str, dict[str, str]], entry: LedgerEntry) -> None:
     """Apply an entry to the state that the entries before it gave."""
     detail = json.loads(entry.detail)
-    memory = state.get(entry.memory_id, {})
+    memory = state.setdefault(entry.memory_id, {}) if entry.memory_id else {}
     if entry.verb == "add":
         state[entry.memory_id] = {
             "trust": detail["trust"],
@@ -54,9 +54,9 @@ def replay(state: dict[str, dict[str, str]], entry: LedgerEntry) -> None:
     elif entry.verb == "supersede":
         memory.update(state="superseded", by=detail["superseded_by"])
     elif entry.verb in ("forget", "expire"):
-        memory["state"] = "forgotten"
+        memory["state"] = "forgotten" if entry.verb == "forget" else "expired"
     elif entry.verb == "drop-bank":
-        for memory_id in [name for name, found in state.items() if found["bank"] == entry.bank]:
+        for memory_id in [name for name, found in state.items() if found.get("bank") == entry.bank]:
             del state[memory_id]
 
 
@@ -98,4 +98,5 @@ def memory_of(row: tuple[Any, ...]) -> Memory:
         valid_to=values[11],
         supersedes=values[12],
         superseded_by=values[13],
+        ended_at=values[14],
     )

@@ -13,7 +13,7 @@ from typing import Literal
 
 Kind = Literal["statement", "passage"]
 Trust = Literal["pending", "accepted", "rejected"]
-State = Literal["active", "superseded", "forgotten"]
+State = Literal["active", "superseded", "forgotten", "expired"]
 ActorKind = Literal["person", "agent", "importer", "indexer", "model"]
 
 KINDS: tuple[Kind, ...] = ("statement", "passage")
@@ -46,7 +46,8 @@ class Memory:
     """A statement or passage as it stands now.
 
     `text`: masked; "" once forgotten. Times are UTC text in our format, "" for open ends.
-    `supersedes`, `superseded_by`: ids, "" for none.
+    `supersedes`, `superseded_by`: ids, "" for none. `ended_at`: when it stopped being active, ""
+    while it is.
     """
 
     id: str
@@ -62,12 +63,40 @@ class Memory:
     valid_to: str = ""
     supersedes: str = ""
     superseded_by: str = ""
+    ended_at: str = ""
 
     def holds_at(self, moment: str) -> bool:
-        """Return whether it is valid at a moment (UTC text); times sort as text."""
-        return (not self.valid_from or self.valid_from <= moment) and (
-            not self.valid_to or moment < self.valid_to
-        )
+        """Return whether it is valid at a moment (UTC text); times sort as text.
+
+        It holds from `valid_from`, or else from when it was recorded, until `valid_to` or until it
+        was replaced.
+        """
+        if moment < (self.valid_from or self.recorded_at):
+            return False
+        ends = [end for end in (self.valid_to, self.ended_at) if end]
+        return not ends or moment < min(ends)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draft:
+    """A memory that is about to be recorded. `text`: masked. Times as in `Memory`.
+
+    `recorded_at`: when it was recorded elsewhere (an import), "" for now. `memory_id`: "" for a
+    new one. `allow_same`: also when an active one says the same.
+    """
+
+    bank: str
+    text: str
+    kind: Kind
+    actor: Actor
+    trust: Trust
+    source: Source = Source()
+    valid_from: str = ""
+    valid_to: str = ""
+    recorded_at: str = ""
+    memory_id: str = ""
+    supersedes: str = ""
+    allow_same: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

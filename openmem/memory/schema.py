@@ -25,7 +25,7 @@ STATEMENTS = (
     trust TEXT NOT NULL, state TEXT NOT NULL, actor TEXT NOT NULL, session_id TEXT NOT NULL,
     row INTEGER NOT NULL, recorded_at TEXT NOT NULL, valid_from TEXT NOT NULL,
     valid_to TEXT NOT NULL, supersedes TEXT NOT NULL, superseded_by TEXT NOT NULL,
-    normal BLOB NOT NULL) WITHOUT ROWID""",
+    normal BLOB NOT NULL, ended_at TEXT NOT NULL DEFAULT '') WITHOUT ROWID""",
     "CREATE INDEX memory_bank ON memory (bank, state, kind, trust, recorded_at)",
     "CREATE INDEX memory_normal ON memory (bank, normal)",
     # A forgotten statement's normalised digest, keyed; no content.
