@@ -88,10 +88,12 @@ class _WayBack:
     order: list[str | Action] = field(default_factory=list)  # a path stands for its one write
     dirs: list[str] = field(default_factory=list)
     left: list[Left] = field(default_factory=list)
-    kept: set[int] = field(default_factory=set)  # runs to try again once the file parses
+    kept: set[int] = field(default_factory=set)  # runs to try again once the file can be edited
+    runs: dict[str, set[int]] = field(default_factory=dict)  # by path, those that wrote it
 
     def step(self, receipt: Receipt, entry: Entry) -> None:
         if entry.kind in ("write", "remove"):
+            self.runs.setdefault(entry.path, set()).add(receipt.number)
             picture = self._picture(entry.path)
             if picture is not None and not picture.is_blocked:
                 self._file(receipt, entry, picture)
@@ -117,7 +119,7 @@ class _WayBack:
         actions: list[Action] = []
         for item in self.order:
             action = self._file_action(item) if isinstance(item, str) else item
-            if action is not None:
+            if action is not None and self._is_possible(action):
                 actions.append(action)
         # A folder that a later run removed and an earlier one made is not made again to go again.
         written = {os.path.dirname(a.path) for a in actions if isinstance(a, WriteFile)}
@@ -129,6 +131,18 @@ class _WayBack:
             left=tuple(dict.fromkeys(self.left)),
             undoes=tuple(number for number in numbers if number not in self.kept),
         )
+
+    def _is_possible(self, action: Action) -> bool:
+        """Return whether a file can be written; one that cannot is left for another time."""
+        if not isinstance(action, WriteFile | RemoveFile):
+            return True
+        try:
+            self.system.check_writable(action.path)
+        except Refused as error:
+            self._leave(action.path, _half_sentence(error), code=error.code)
+            self.kept |= self.runs[action.path]
+            return False
+        return True
 
     def _later(self, action: Action) -> None:
         if action in self.order:

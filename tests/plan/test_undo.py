@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -251,6 +252,23 @@ def test_a_file_that_no_longer_parses_is_left_and_tried_again_later(
     system.write(PATH, mended)
     _undone(system, paths)
     assert system.files[PATH] == BEFORE and plan_uninstall(system, paths).is_empty
+
+
+def test_a_file_made_read_only_is_left_and_tried_again_later(
+    system: MemorySystem, paths: Paths
+) -> None:
+    """Issue 2, bad input: not writable; the rest is taken back all the same."""
+    _wire(system, paths)
+    apply(plan_of(plan_write(system, "/home/u/f", b"x", "x")), system, paths, label="other")
+    wired = system.nodes[PATH]
+    system.nodes[PATH] = replace(wired, mode=0o444)
+    plan = plan_uninstall(system, paths)
+    assert [(left.path, left.code) for left in plan.left] == [(PATH, "not-writable")]
+    apply(plan, system, paths, label="uninstall")
+    assert system.nodes[PATH].data == wired.data and "/home/u/f" not in system.files
+    system.nodes[PATH] = wired
+    _undone(system, paths)
+    assert system.files[PATH] == BEFORE
 
 
 def test_a_file_deleted_by_the_person_is_not_made_again(system: MemorySystem, paths: Paths) -> None:

@@ -146,6 +146,7 @@ class RealSystem:
         try:
             os.mkdir(path, mode)
             os.chmod(path, mode)
+            sync_dir(os.path.dirname(path) or ".")
         except FileExistsError:
             if not os.path.isdir(path):
                 raise contract.not_writable(path, "something that is no folder is there") from None
