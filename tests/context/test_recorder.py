@@ -22,7 +22,6 @@ from openmem.context.store.reader import open_session
 from openmem.context.store.recorder import Recorder
 from tests.fakes.conversation import (
     KEY,
-    Message,
     call,
     incoming,
     marked,
@@ -209,11 +208,10 @@ def test_reminders_rendered_elsewhere_add_nothing_to_the_conversation(
     ]
     recorded = recorder.record_request("s", incoming(other, model="claude-sonnet-4-5"))
     assert recorded.new_rows == 0
-    assert recorded.bust == "model"
     assert [row.role for row in stored(paths)] == ["user", "system", "assistant", "user"]
 
 
-def test_a_nudge_that_stands_in_one_request_only_busts_nothing(
+def test_a_nudge_that_stands_in_one_request_only_moves_nothing(
     recorder: Recorder, paths: Paths
 ) -> None:
     """Newest models, 2.3, fable-5-1: a second block of the newest system message disappears."""
@@ -223,7 +221,7 @@ def test_a_nudge_that_stands_in_one_request_only_busts_nothing(
     recorder.record_request("s", incoming(first))
     second = [user("go"), {"role": "system", "content": "900 left"}, reply("ok"), user("on")]
     recorded = recorder.record_request("s", incoming(second))
-    assert (recorded.bust, recorded.new_rows) == ("", 2)
+    assert recorded.new_rows == 2
     assert [(r.text, r.in_context) for r in stored(paths)][1:3] == [
         ("900 left", True), ("First list what you need.", False),
     ]  # fmt: skip
@@ -281,7 +279,6 @@ def test_a_rewound_conversation_is_a_fork_and_what_it_left_is_out_of_context(
     rewound = [*TALK[:2], user("in tests only")]
     recorded = recorder.record_request("s", incoming(rewound))
     assert recorded.new_rows == 1
-    assert recorded.bust == "messages"
     assert [r.text for r in stored(paths) if r.in_context] == [
         "count the files", "which tool?", "I look.", "in tests only",
     ]  # fmt: skip
@@ -343,39 +340,6 @@ def test_a_new_conversation_in_an_old_session_takes_nothing_as_repeated(
         ("hello", 0), ("hi", 0), ("run", 0),
     ]  # fmt: skip
     assert all(row.in_context for row in stored(paths))
-
-
-def test_the_prefix_is_measured_and_a_bust_has_its_reason(recorder: Recorder) -> None:
-    """Design, differences 10: how much of the previous prefix was kept and, if a bust, why."""
-
-    def ask(messages: list[Message], **fields: object) -> tuple[str, int | None]:
-        recorded = recorder.record_request("s", incoming(messages, **fields))
-        return recorded.bust, recorded.prefix_kept
-
-    tools = [{"name": "Bash", "description": "d"}]
-    assert ask(marked(TALK[:3]), system="a", tools=tools) == ("", None)
-    bust, kept = ask(marked(TALK), system="a", tools=tools)
-    assert bust == "" and kept and kept > 0
-    deferred = [*tools, {"name": "Later", "defer_loading": True}]
-    assert ask(TALK, system="a", tools=deferred)[0] == ""
-    assert ask(TALK, system="b", tools=deferred) == ("system", 0)
-    assert ask(TALK, system="b", tools=[{"name": "Bash", "description": "e"}]) == ("tools", 0)
-    assert ask(TALK, system="b", tools=[{"name": "Bash", "description": "e"}], model="m") == (
-        "model", 0,
-    )  # fmt: skip
-    bust, kept = ask(TALK[:3], system="b", tools=[{"name": "Bash", "description": "e"}], model="m")
-    assert bust == "messages" and kept and kept > 0
-
-
-def test_the_attribution_block_busts_nothing(recorder: Recorder) -> None:
-    """Newest models, 1.2: it differs on every request and is stripped by the vendor."""
-    for number in (1, 2):
-        system = [
-            {"type": "text", "text": f"x-anthropic-billing-header: cc_version=2.1.{number};"},
-            {"type": "text", "text": "You are an agent."},
-        ]
-        recorded = recorder.record_request("s", incoming(TALK, system=system))
-    assert recorded.bust == ""
 
 
 def test_our_own_tools_and_texts_are_marked_as_echo(recorder: Recorder, paths: Paths) -> None:

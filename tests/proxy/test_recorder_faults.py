@@ -287,11 +287,14 @@ def test_a_fault_inside_the_recorder_is_an_event_with_its_place(paths, folder, m
         version="test",
     )
     about = exchanges.About(route="claude-code", headers={"x-claude-code-session-id": "s1"})
-    stored = recordings.request(about, [body_of(user(environment(folder), "one"))])
-    assert not isinstance(stored, str)
+    admitted = recordings.admit(about, [body_of(user(environment(folder), "one"))])
+    assert not isinstance(admitted, str)
+    assert not isinstance(recordings.request(about, admitted), str)
     monkeypatch.setattr(exchanges, "shape_of", lambda view: 1 / 0)
     with pytest.raises(ZeroDivisionError) as caught:
-        recordings.request(about, [body_of(user(environment(folder), "secret words"))])
+        admitted = recordings.admit(about, [body_of(user(environment(folder), "secret words"))])
+        assert not isinstance(admitted, str)
+        recordings.request(about, admitted)
     recordings.fault(about, caught.value)
     recordings.close()
     (event,) = events(paths, kind="fail_open")

@@ -157,6 +157,7 @@ class ProxyApp:
             link=self._link if is_recorded else None,
             body_limit_bytes=self.settings.body_limit_bytes,
             commit_wait_seconds=self.settings.commit_wait_seconds,
+            view_wait_seconds=self.settings.view_wait_seconds,
             passed=self._passed,
             fault=self.counters.fault,
         )

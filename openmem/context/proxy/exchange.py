@@ -20,9 +20,10 @@ import aiohttp
 from openmem.context.proxy import headers as heads
 from openmem.context.proxy.client import Body, Client, Unreachable
 from openmem.context.proxy.ending import EndFinder
-from openmem.context.proxy.recording.identity import IDENTITY_HEADERS
+from openmem.context.proxy.recording.identity import IDENTITY_HEADERS, stated_session_id
 from openmem.context.proxy.recording.job import Job
 from openmem.context.proxy.recording.link import RecorderLink
+from openmem.context.proxy.recording.sent import Sent
 from openmem.context.proxy.refusal import Refusal
 from openmem.context.proxy.upstream import Upstream
 
@@ -32,6 +33,7 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 
 _SMALL_BYTES = 1024 * 1024
+_WORDS_BYTES = 64 * 1024
 # Most answers of a test or a token count are over sooner; a task for each would cost more.
 _WATCH_DELAY_SECONDS = 0.02
 _HAND_OVER_SECONDS = 8.0
@@ -39,6 +41,14 @@ _HAND_OVER_SECONDS = 8.0
 
 class ClientLeft(Exception):
     """The client closed its connection before it had sent its request whole."""
+
+
+class Refused(Exception):
+    """The request would pass a proven limit; `message` is said instead of sending it."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.message = message
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +74,7 @@ class Exchange:
         link: RecorderLink | None,
         body_limit_bytes: int,
         commit_wait_seconds: float,
+        view_wait_seconds: float,
         passed: Callable[[str], None],
         fault: Callable[[str], None],
     ) -> None:
@@ -75,6 +86,8 @@ class Exchange:
         self._link = link
         self._body_limit = body_limit_bytes
         self._commit_wait = commit_wait_seconds
+        self._view_wait = view_wait_seconds
+        self._sent: Sent | None = None
         self._passed = passed
         self._fault = fault
         self._job: Job | None = None
@@ -134,7 +147,28 @@ class Exchange:
                 return self._stream(chunks)
         if self._link is not None:
             self._open_job(self._link, chunks, size)
+            return await self._sent_instead(chunks, size)
         return chunks
+
+    async def _sent_instead(self, chunks: list[bytes], size: int) -> list[bytes]:
+        """Return the request's trimmed form when it has one, else the request."""
+        job, link = self._job, self._link
+        if job is None or link is None:
+            return chunks
+        sid = stated_session_id(self._about()["headers"], "", "")
+        if not link.wants_view(sid, size):
+            job.body(chunks)
+            return chunks
+        sent = await job.view(chunks, self._view_wait)
+        if sent is None:
+            self._fault("view-late")
+            return chunks
+        if sent.refusal:
+            raise Refused(sent.refusal)
+        if sent.body is None:
+            return chunks
+        self._sent = sent
+        return [sent.body]
 
     async def _pieces(self) -> AsyncIterator[bytes]:
         while True:
@@ -163,7 +197,6 @@ class Exchange:
             self._fault(job)
             return
         self._job = job
-        job.body(chunks)
 
     def _begin_watch(self) -> None:
         self._watcher = asyncio.get_running_loop().create_task(self._watch())
@@ -189,14 +222,15 @@ class Exchange:
 
     async def _forward(self) -> None:
         try:
-            response = await self._client.send(
-                self._scope["method"],
-                self._route.upstream,
-                self._route.path,
-                self._scope["query_string"],
-                heads.for_upstream(self._scope["headers"]),
-                await self._body(),  # kept nowhere else, so that a long stream does not hold it
-            )
+            # The body is kept nowhere else, so that a long stream does not hold it.
+            response = await self._request(await self._body())
+            if response.status == 400 and self._sent is not None and self._job is not None:
+                response = await self._repaired(response, self._job)
+        except Refused as error:
+            self._end("refused")
+            refusal = Refusal(status=400, message=error.message, is_ours=False)
+            await refuse(self._send, refusal, self._route.path.decode("latin-1"))
+            return
         except Unreachable as error:
             self._end("no-response")
             if not self._is_client_gone:
@@ -206,6 +240,36 @@ class Exchange:
             await self._pass_on(response)
         finally:
             response.close()  # a response that was read whole has given its connection back before
+
+    async def _request(self, body: Body) -> aiohttp.ClientResponse:
+        pairs = heads.for_upstream(self._scope["headers"])
+        if self._sent is not None and isinstance(body, list):
+            pairs = heads.for_other_body(pairs, sum(map(len, body)), self._sent.beta)
+        return await self._client.send(
+            self._scope["method"],
+            self._route.upstream,
+            self._route.path,
+            self._scope["query_string"],
+            pairs,
+            body,
+        )
+
+    async def _repaired(self, response: aiohttp.ClientResponse, job: Job) -> aiohttp.ClientResponse:
+        """Return the answer to a repaired request when a trimmed one was refused for its thinking.
+
+        The refusal speaks of our indices, and the client would take it for its own fault.
+        """
+        words = await response.content.read(_WORDS_BYTES)
+        if b"signature" not in words or b"thinking" not in words:
+            response.content.unread_data(words)
+            return response
+        sent = await job.repaired(self._view_wait)
+        if sent is None or sent.body is None:
+            response.content.unread_data(words)
+            return response
+        response.close()
+        self._sent = sent
+        return await self._request([sent.body])
 
     async def _pass_on(self, response: aiohttp.ClientResponse) -> None:
         raw = response.raw_headers

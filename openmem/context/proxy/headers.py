@@ -71,3 +71,20 @@ def first(pairs: Iterable[tuple[bytes, bytes]], name: bytes) -> str:
 def joined(pairs: Iterable[tuple[bytes, bytes]], name: bytes) -> str:
     """Return all values of a list header as one, "" without one; `name` in lower case."""
     return ", ".join(value.decode("latin-1").strip() for key, value in pairs if key.lower() == name)
+
+
+def for_other_body(pairs: list[tuple[str, str]], size: int, beta: str) -> list[tuple[str, str]]:
+    """Return a request's headers for a body of ours: its length, no encoding, `beta` added."""
+    kept: list[tuple[str, str]] = []
+    has_beta = not beta
+    for name, value in pairs:
+        lowered = name.lower()
+        if lowered in ("content-encoding", "content-length"):
+            continue
+        if lowered == "anthropic-beta" and not has_beta:
+            has_beta = True
+            value = value if beta in value else f"{value},{beta}"
+        kept.append((name, value))
+    if not has_beta:
+        kept.append(("anthropic-beta", beta))
+    return [*kept, ("content-length", str(size))]

@@ -1,6 +1,7 @@
 """The proxy's own answers, in the shape of the provider's errors, so that agents show our words.
 
-Trap: agents act on wording and status. No answer of ours is a 400, a 413 or speaks of prompts;
+Trap: agents act on wording and status. No answer of ours is a 413, and only the one at a proven
+limit is a 400 and speaks of prompts, so that the agent compacts;
 `x-should-retry: false` ends retries where trying again cannot help, `retry-after` paces them
 where it can. Source: Claude Code 2.1.332 against failing servers, facts of 2026-11-30.
 """
@@ -13,6 +14,7 @@ from dataclasses import dataclass
 from openmem.context.proxy.headers import Pairs
 
 _TYPES = {
+    400: "invalid_request_error",
     403: "permission_error",
     404: "not_found_error",
     426: "invalid_request_error",
@@ -24,11 +26,15 @@ _TYPES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
-    """An answer instead of the upstream's. `retry_after`: seconds, 0 when it will not heal."""
+    """An answer instead of the upstream's. `retry_after`: seconds, 0 when it will not heal.
+
+    `is_ours`: the message says first who speaks.
+    """
 
     status: int
     message: str
     retry_after: int = 0
+    is_ours: bool = True
 
     def headers(self, body: bytes) -> Pairs:
         pairs = [
@@ -47,7 +53,7 @@ class Refusal:
     def body(self, path: str) -> bytes:
         """Return the JSON body: OpenAI's shape on its paths, else Anthropic's."""
         kind = _TYPES.get(self.status, "api_error")
-        message = f"openmem proxy: {self.message}"
+        message = f"openmem proxy: {self.message}" if self.is_ours else self.message
         if path.endswith(("/responses", "/chat/completions")):
             error = {"message": message, "type": kind, "param": None, "code": None}
             return json.dumps({"error": error}).encode("ascii")

@@ -36,18 +36,13 @@ class Recorded:
 
     `thread`: fingerprint of the first row of the conversation, "" when the request holds no row.
     `head`: key of its last row, to which the reply chains. `new_rows`: how many were stored now.
-    `masked`: secrets masked in them. `prefix_bytes`: size of the thread's previous messages;
-    `prefix_kept`: how much of that this request begins with, cache markers aside. `bust`: why the
-    provider cannot reuse the previous prefix: "model", "tools", "system", "messages", else "".
+    `masked`: secrets masked in them.
     """
 
     thread: str
     head: str
     new_rows: int = 0
     masked: int = 0
-    prefix_kept: int | None = None
-    prefix_bytes: int | None = None
-    bust: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -69,6 +69,16 @@ class Recorder:
         with self._writer(sid) as writer:
             return writer.record_response(thread, previous, blocks)
 
+    def count_masked(self, sid: str, thread: str, messages: Sequence[int]) -> int:
+        """Return how many secrets are stored masked in messages of the thread's last request."""
+        with self._writer(sid) as writer:
+            return writer.count_masked(thread, messages)
+
+    def mark_trimmed(self, sid: str, thread: str, messages: Sequence[int], turn: int) -> None:
+        """Mark the rows of messages of the thread's last request as trimmed at another's."""
+        with self._writer(sid) as writer:
+            writer.mark_trimmed(thread, messages, turn)
+
     def add_event(self, sid: str, event: Event) -> None:
         """Append an event and add its counts to the session's and the thread's."""
         with self._writer(sid) as writer:

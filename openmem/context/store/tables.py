@@ -260,6 +260,21 @@ class Tables:
         )
         return max(cursor.rowcount, 0)
 
+    def count_masked(self, seqs: Collection[int]) -> int:
+        """Return how many secrets are masked in these rows."""
+        masked = (
+            self._execute("SELECT masked FROM row WHERE seq = ?", (seq,)).fetchone() for seq in seqs
+        )
+        return sum(max(0, int(row[0])) for row in masked if row)
+
+    def mark_trimmed(self, seqs: Collection[int], turn: int) -> None:
+        """Mark rows as taken out by a trim at the row `turn`; they stay out."""
+        self._connection.executemany(
+            "UPDATE row SET in_context = 0, trimmed_at = ?, trimmed_at_seq = ?"
+            " WHERE seq = ? AND trimmed_at_seq IS NULL",
+            [(self.now, turn, seq) for seq in seqs],
+        )
+
     def put_back_in_context(self, seqs: Collection[int]) -> None:
         """Mark rows as in context again; one that a trim of ours took out stays out."""
         self._connection.executemany(

@@ -17,7 +17,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from openmem.context.formats.messages import RawMessage
-from openmem.context.rows import Block
 
 _THREADS_KEPT = 8
 _KEY_BYTES = 16
@@ -26,13 +25,6 @@ _KEY_BYTES = 16
 def hashes_of(raws: Sequence[RawMessage]) -> array[int]:
     """Return a hash of each raw message; keyed by the interpreter, so only for comparing here."""
     return array("q", map(hash, map(bytes, raws)))
-
-
-def hash_of_blocks(blocks: Sequence[Block]) -> tuple[int, ...]:
-    """Return a hash of each block, thinking and reminders included: what a provider caches."""
-    return tuple(
-        hash((block.role, block.kind, block.name, block.text, block.payload)) for block in blocks
-    )
 
 
 def common_length(first: Sequence[object], second: Sequence[object]) -> int:
@@ -53,10 +45,9 @@ def common_length(first: Sequence[object], second: Sequence[object]) -> int:
 class ThreadMemory:
     """The last request of one thread, message by message.
 
-    `raws`: its messages as they came, None once only their `hashes` are kept.
-    `contents`: hash of all blocks of a message; `sizes`: its bytes on the wire. `ends`: how many
-    of `seqs`, the rows carried, belong to the messages up to here. `pending`: rows of replies that
-    no request has carried yet. `last_blocks`: hashes of the last message's blocks.
+    `raws`: its messages as they came, None once only their `hashes` are kept; `size`: the bytes
+    that they hold on to. `ends`: how many of `seqs`, the rows carried, belong to the messages up
+    to here. `pending`: rows of replies that no request has carried yet.
     """
 
     kind: str
@@ -64,26 +55,19 @@ class ThreadMemory:
     seed: str
     root: str
     thread: str
-    model: str
-    system: int
-    tools_raw: int
-    tools: int
     raws: Sequence[RawMessage] | None = None
+    size: int = 0
     hashes: array[int] = field(default_factory=lambda: array("q"))
-    contents: array[int] = field(default_factory=lambda: array("q"))
-    sizes: array[int] = field(default_factory=lambda: array("q"))
     heads: bytearray = field(default_factory=bytearray)
     head_seqs: array[int] = field(default_factory=lambda: array("q"))
     ends: array[int] = field(default_factory=lambda: array("q"))
     seqs: array[int] = field(default_factory=lambda: array("q"))
     pending: list[int] = field(default_factory=list)
-    last_blocks: tuple[int, ...] = ()
-    last_is_system: bool = False
 
     @property
     def count(self) -> int:
         """How many messages it had."""
-        return len(self.contents)
+        return len(self.ends)
 
     def let_go_of_bytes(self) -> None:
         """Keep hashes instead of the messages' bytes. May run beside a comparison."""
@@ -107,19 +91,13 @@ class ThreadMemory:
 
     def copy_head(self, other: ThreadMemory, count: int) -> None:
         """Take over the first `count` messages of another memory."""
-        self.contents = other.contents[:count]
-        self.sizes = other.sizes[:count]
         self.heads = other.heads[: count * _KEY_BYTES]
         self.head_seqs = other.head_seqs[:count]
         self.ends = other.ends[:count]
         self.seqs = other.carried(count)
 
-    def add_message(
-        self, *, content: int, size: int, head: str, head_seq: int, seqs: Sequence[int]
-    ) -> None:
+    def add_message(self, *, head: str, head_seq: int, seqs: Sequence[int]) -> None:
         """Append what a message came to. `head`: the thread's seed when no row advanced yet."""
-        self.contents.append(content)
-        self.sizes.append(size)
         self.heads += bytes.fromhex(head) if head != self.seed else bytes(_KEY_BYTES)
         self.head_seqs.append(head_seq)
         self.seqs.extend(seqs)
@@ -132,19 +110,18 @@ class ByteBudget:
     def __init__(self, most_bytes: int = 8 << 20) -> None:
         self._most = most_bytes
         self._sum = 0
-        self._sizes: OrderedDict[int, tuple[ThreadMemory, int]] = OrderedDict()
+        self._kept: OrderedDict[int, ThreadMemory] = OrderedDict()
         self._lock = threading.Lock()
 
     def keep(self, memory: ThreadMemory) -> None:
         """Count a memory's bytes; the ones that are then too many go, the oldest first."""
         with self._lock:
-            size = sum(memory.sizes)
-            self._sizes[id(memory)] = (memory, size)
-            self._sum += size
+            self._kept[id(memory)] = memory
+            self._sum += memory.size
             gone: list[ThreadMemory] = []
             while self._sum > self._most:
-                _, (oldest, size) = self._sizes.popitem(last=False)
-                self._sum -= size
+                _, oldest = self._kept.popitem(last=False)
+                self._sum -= oldest.size
                 gone.append(oldest)
         for oldest in gone:
             oldest.let_go_of_bytes()
@@ -152,8 +129,8 @@ class ByteBudget:
     def forget(self, memory: ThreadMemory) -> None:
         """Count a memory no more."""
         with self._lock:
-            _, size = self._sizes.pop(id(memory), (memory, 0))
-            self._sum -= size
+            if self._kept.pop(id(memory), None):
+                self._sum -= memory.size
 
 
 class Memories:

@@ -22,32 +22,21 @@ from openmem.context.rows import (
     seed_of,
 )
 from openmem.context.store.model import Incoming
-from openmem.context.store.thread_memory import (
-    Memories,
-    ThreadMemory,
-    hash_of_blocks,
-)
+from openmem.context.store.thread_memory import Memories, ThreadMemory
 
 IsKnown = Callable[[str], bool]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WalkedMessage:
-    """A message that had to be read. `head`: the chain's key behind it. `size`: on the wire."""
+    """A message that had to be read. `head`: the chain's key behind it."""
 
     keyed: list[KeyedBlock]
     head: str
-    size: int
-    content: int
-    block_hashes: tuple[int, ...]
 
     @property
     def is_assistant(self) -> bool:
         return any(row.block.role == "assistant" for row in self.keyed)
-
-    @property
-    def is_system(self) -> bool:
-        return bool(self.keyed) and all(row.block.role == "system" for row in self.keyed)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,19 +72,10 @@ def walk_request(key: bytes, incoming: Incoming, memories: Memories, is_known: I
     seed = memory.seed if memory else _seed(key, incoming, decoded, is_known)
     head = memory.head(known) if memory else seed
     messages: list[WalkedMessage] = []
-    for raw, blocks in zip(raws[known:], decoded, strict=True):
+    for blocks in decoded:
         keyed = chain(key, blocks, head)
         head = head_of(keyed, head)
-        hashed = hash_of_blocks(blocks)
-        messages.append(
-            WalkedMessage(
-                keyed=keyed,
-                head=head,
-                size=len(bytes(raw)),
-                content=hash(hashed),
-                block_hashes=hashed,
-            )
-        )
+        messages.append(WalkedMessage(keyed=keyed, head=head))
     root = (memory.root if memory else "") or _root(messages)
     is_fork = bool(root) and seed != seed_of(key, incoming.kind, incoming.agent_id)
     return Walk(

@@ -30,7 +30,6 @@ from openmem.context.store.database import (
     unavailable,
 )
 from openmem.context.store.model import Event, Incoming, Recorded
-from openmem.context.store.prefix import Prefix, Shape, compare_prefix, shape_of
 from openmem.context.store.prepare import Prepared, Redact, emptied, prepare
 from openmem.context.store.request import RequestRows, Stored, is_repeated
 from openmem.context.store.tables import Tables
@@ -64,7 +63,6 @@ class SessionWriter:
         self._connection: sqlite3.Connection | None = None
         self._identity = (0, 0)
         self._data_version = 0
-        self._is_alone = True  # no other process wrote since the last look
         self._memories = Memories(budget)
         self._known_as = ("", "", "")
         self._tombstones = Tombstones(paths)
@@ -79,6 +77,32 @@ class SessionWriter:
         if not thread or not keyed:
             return 0
         return self._with_file(lambda c: self._record_response(c, thread, previous, keyed))
+
+    def count_masked(self, thread: str, messages: Sequence[int]) -> int:
+        """Return the secrets masked in messages of the thread's last request, by their number."""
+        seqs = self._rows_of(thread, messages)
+        return self._with_file(lambda connection: Tables(connection, 0).count_masked(seqs))
+
+    def mark_trimmed(self, thread: str, messages: Sequence[int], turn: int) -> None:
+        """Take messages of the thread's last request out of context. `turn`: the cut turn's."""
+        seqs, at = self._rows_of(thread, messages), self._rows_of(thread, [turn])
+        if seqs:
+            self._with_file(lambda c: self._mark_trimmed(c, seqs, at[0] if at else 0))
+
+    def _mark_trimmed(self, connection: sqlite3.Connection, seqs: list[int], turn: int) -> None:
+        tables = Tables(connection, int(time.time()))
+        self._begin(connection, lambda: None)
+        tables.mark_trimmed(seqs, turn)
+        connection.execute("COMMIT")
+
+    def _rows_of(self, thread: str, messages: Sequence[int]) -> list[int]:
+        memory = self._memories.of_thread(thread)
+        found: list[int] = []
+        for number in messages:
+            if memory and 0 <= number < memory.count:
+                start = memory.ends[number - 1] if number else 0
+                found.extend(memory.seqs[start : memory.ends[number]])
+        return found
 
     def add_event(self, event: Event) -> None:
         """Append an event; see `Recording.add_event`."""
@@ -142,15 +166,12 @@ class SessionWriter:
 
     def _record_request(self, connection: sqlite3.Connection, incoming: Incoming) -> Recorded:
         tables = Tables(connection, int(time.time()))
-        self._is_alone = True
         walk = walk_request(
             self._key, incoming, self._memories, lambda key: tables.find_row(key) is not None
         )
         if not walk.thread:
             return Recorded(thread="", head="")
         before = self._memories.of_thread(walk.thread)
-        shape = shape_of(incoming.view, before)
-        prefix = compare_prefix(before, walk, shape) if before else Prefix()
         rows = RequestRows(incoming, walk, self._memories)
         rows.look_up(tables)
         added = rows.prepare(tables, self._prepare)
@@ -158,19 +179,15 @@ class SessionWriter:
         stored = rows.settled(tables) if known_as == self._known_as else None
         if stored is None:
             stored = self._store(connection, tables, rows, added, known_as)
-        memory = _memory_of(walk, incoming, shape, stored)
+        memory = _memory_of(walk, incoming, stored)
         if before and is_repeated(before, walk):
             memory.pending = before.pending
-        if self._is_alone:
-            self._memories.keep(memory)
+        self._memories.keep(memory)
         return Recorded(
             thread=walk.thread,
             head=memory.head(memory.count),
             new_rows=stored.new_rows,
             masked=stored.masked,
-            prefix_kept=prefix.kept,
-            prefix_bytes=prefix.total,
-            bust=prefix.bust,
         )
 
     def _store(
@@ -196,8 +213,7 @@ class SessionWriter:
         """Take the lock; look up again when another process wrote since the first look."""
         connection.execute("BEGIN IMMEDIATE")
         version = _data_version(connection)
-        self._is_alone = version == self._data_version
-        if not self._is_alone:
+        if version != self._data_version:
             self._data_version = version
             self._memories.clear()
             look_up()
@@ -270,7 +286,7 @@ class SessionWriter:
         connection.execute("COMMIT")
 
 
-def _memory_of(walk: Walk, incoming: Incoming, shape: Shape, stored: Stored) -> ThreadMemory:
+def _memory_of(walk: Walk, incoming: Incoming, stored: Stored) -> ThreadMemory:
     """Return what to remember of a request."""
     memory = ThreadMemory(
         kind=incoming.kind,
@@ -278,11 +294,8 @@ def _memory_of(walk: Walk, incoming: Incoming, shape: Shape, stored: Stored) -> 
         seed=walk.seed,
         root=walk.root,
         thread=walk.thread,
-        model=shape.model,
-        system=shape.system,
-        tools_raw=shape.tools_raw,
-        tools=shape.tools,
         raws=walk.raws,
+        size=len(incoming.view.body),
     )
     if walk.memory:
         memory.copy_head(walk.memory, walk.known)
@@ -291,19 +304,7 @@ def _memory_of(walk: Walk, incoming: Incoming, shape: Shape, stored: Stored) -> 
         for keyed, seq in zip(message.keyed, seqs, strict=True):
             if keyed.content_key:
                 head_seq = seq
-        memory.add_message(
-            content=message.content,
-            size=message.size,
-            head=message.head,
-            head_seq=head_seq,
-            seqs=seqs,
-        )
-    if walk.messages:
-        memory.last_blocks = walk.messages[-1].block_hashes
-        memory.last_is_system = walk.messages[-1].is_system
-    elif walk.memory:
-        memory.last_blocks = walk.memory.last_blocks
-        memory.last_is_system = walk.memory.last_is_system
+        memory.add_message(head=message.head, head_seq=head_seq, seqs=seqs)
     return memory
 
 

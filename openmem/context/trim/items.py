@@ -91,6 +91,11 @@ class WireFormat(Protocol):
         """Return the body with these items; all other parts keep their bytes and order."""
         ...
 
+    def with_binding(self, envelope: Envelope) -> Envelope | None:
+        """Return the envelope asking the provider to drop thinking that does not verify; None
+        when the format or the request has no such thing."""
+        ...
+
     def without_thinking(self, raw: bytes) -> bytes | None:
         """Return an item without its thinking; None when nothing is left of it."""
         ...

@@ -26,6 +26,7 @@ from openmem.context.trim.items import (
 from openmem.context.trim.limits import (
     LEAST_GAIN_TOKENS,
     SOFT_CAP,
+    STOP_SHARE,
     Thresholds,
     TrimSettings,
     thresholds_of,
@@ -72,7 +73,10 @@ class View:
     `body`: None for the original bytes. `thread`: the conversation it was taken for. `made_cut`:
     this request is the first with a new cut. `gone`: numbers of the items that the body leaves
     out, `turn`: of the cut turn. `weight`: of what is sent, for the sample that the provider's
-    report will make. `problem`: why a stored cut could not be used.
+    report will make. `problem`: why a stored cut could not be used. `is_settled`: a forced trim
+    was done, or there was nothing to do. `asks_for_binding`: the request asks the provider to drop
+    thinking that does not verify, and needs a header for that. `refusal`: the words with which to
+    answer instead of sending: nothing is left to trim and a proven limit is about to be passed.
     """
 
     body: bytes | None
@@ -83,6 +87,9 @@ class View:
     tokens_after: int = 0
     thresholds: Thresholds | None = None
     made_cut: bool = False
+    is_settled: bool = False
+    asks_for_binding: bool = False
+    refusal: str = ""
     gone: tuple[int, ...] = ()
     cause: str = ""
     problem: str = ""
@@ -189,6 +196,7 @@ class Trimmer:
         made = self._new_cut(form, envelope, items, state, limits, ask, before) if cause else None
         cut = made or state.cut
         self._hold(ask, live, envelope, items)
+        is_settled = made is not None or cause == "forced"
         if cut is None:
             return View(
                 body=None,
@@ -198,24 +206,54 @@ class Trimmer:
                 tokens_after=before,
                 thresholds=limits,
                 problem=problem,
+                is_settled=is_settled,
+                refusal=_refusal(before, limits, items),
             )
-        body = render_view(form, envelope, items, cut, self._compress())
         if made or problem:
             trims.put(thread, replace(state, cut=cut, model=envelope.model))
             save_trims(self._paths, ask.sid, trims)
+        after = self._tokens(envelope, items, cut, state)
+        bound = form.with_binding(envelope) if state.binding_repair else None
         return View(
-            body=body,
+            body=render_view(form, bound or envelope, items, cut, self._compress()),
             weight=self._weight(envelope, items, cut),
             thread=thread,
             turn=cut.turn,
             tokens_before=before,
-            tokens_after=self._tokens(envelope, items, cut, state),
+            tokens_after=after,
             thresholds=limits,
             made_cut=made is not None,
             gone=tuple(dropped_items(cut, items)),
             cause=cause if made else "",
             problem=problem,
+            is_settled=is_settled,
+            asks_for_binding=bound is not None,
+            refusal=_refusal(after, limits, items),
         )
+
+    def repair(self, form: WireFormat, ask: Ask) -> View:
+        """Return a view without any thinking that exists now, which asks the provider to drop what
+        still does not verify; from now on the thread's requests do.
+
+        For a trimmed request that was refused for its thinking. NotTrimmable without a cut.
+        """
+        with self._lock:
+            raws = form.split(ask.body)[1]
+            items = [form.item(raw, is_last=False) for raw in raws]
+            thread = f"{ask.lane}:{_beginning(items)}"
+            trims = self._session(ask.sid)
+            state = trims.threads.get(thread, TrimState())
+            if state.cut is None:
+                raise NotTrimmable("there is no cut to repair")
+            cut = replace(
+                state.cut,
+                strip=len(items),
+                anchor=len(items),
+                anchor_digest=chain_digest(items, self._key),
+            )
+            trims.put(thread, replace(state, cut=cut, binding_repair=True))
+            save_trims(self._paths, ask.sid, trims)
+            return self._view(form, ask)
 
     def thresholds(self, model: str, max_tokens: int, state: TrimState) -> Thresholds:
         """Return when to trim for a model, with what a refusal said of its window."""
@@ -419,6 +457,20 @@ class Trimmer:
             else form.item(raw, is_last=number == last)
             for number, raw in enumerate(raws)
         ]
+
+
+def _refusal(tokens: int, limits: Thresholds, items: Sequence[Item]) -> str:
+    """Return the words of a refusal that the provider itself would give, "" to send.
+
+    Only at a limit that the provider proved; in its own words, so that the agent compacts or tells
+    its user. The agent's own request for a summary is never refused.
+    """
+    if not limits.proven or tokens < limits.window * STOP_SHARE or is_side_request(items):
+        return ""
+    return (
+        f"prompt is too long: {tokens} tokens > {limits.window} maximum "
+        "(openmem: nothing is left to trim; compact the session or begin another)"
+    )
 
 
 def _beginning(items: Sequence[Item]) -> str:

@@ -11,17 +11,18 @@ is asked; that copy lives in memory only.
 from __future__ import annotations
 
 import os
+import sqlite3
 import threading
 import time
 import traceback
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from openmem.base.errors import OpenmemError, StoreUnavailable
 from openmem.base.paths import Paths
-from openmem.base.policy import decide
+from openmem.base.policy import bank_of, decide
 from openmem.base.workspace import workspace_of
 from openmem.context.formats.messages import (
     NotUnderstood,
@@ -35,10 +36,13 @@ from openmem.context.proxy.recording import identity
 from openmem.context.proxy.recording.gate import Admission, Gate
 from openmem.context.proxy.recording.prefix import Kept, Known, Thread
 from openmem.context.proxy.recording.reply import Reply
+from openmem.context.proxy.recording.sent import BINDING_BETA, Sent
 from openmem.context.proxy.recording.shape import Shape, prompt_of, shape_of
+from openmem.context.proxy.recording.trimming import Trimming
 from openmem.context.session import write_registration
 from openmem.context.store.model import Event, Incoming, Recorded, ThreadKind
 from openmem.context.store.recorder import Recorder
+from openmem.context.trim.trimmer import View
 
 _LOOKED_AT_MESSAGES = 4
 _REMEMBERED_DIGESTS = 500_000
@@ -53,11 +57,26 @@ class About:
     headers: Mapping[str, str]
 
 
+@dataclass(slots=True, kw_only=True)
+class Admitted:
+    """A request that may be stored. `recorded`: once it is; `view`: what was sent instead of it."""
+
+    sid: str
+    incoming: Incoming
+    recorded: Recorded | None = None
+    view: View | None = None
+
+    @property
+    def lane(self) -> str:
+        return self.incoming.agent_id or ("" if self.incoming.kind == "main" else "side")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exchange:
     """A stored request whose reply may follow."""
 
     sid: str
+    view: View | None
     recorded: Recorded
     model: str
     shape: Shape
@@ -80,8 +99,11 @@ class Recordings:
         *,
         body_limit_bytes: int,
         version: str,
+        open_trimming: Callable[[], Trimming] | None = None,
     ) -> None:
         self._paths = paths
+        self._open_trimming = open_trimming
+        self._trimming: Trimming | None = None
         self._open_recorder = open_recorder
         self._recorder: Recorder | None = None
         self._body_limit = body_limit_bytes
@@ -93,15 +115,14 @@ class Recordings:
 
     # --- a request
 
-    def request(self, about: About, chunks: Iterable[bytes]) -> Exchange | str:
-        """Store a request; return it for its reply, or the outcome when nothing was stored.
+    def admit(self, about: About, chunks: Iterable[bytes]) -> Admitted | str:
+        """Return a request that may be stored, or the outcome when it may not, or cannot.
 
         An exception is a fault of ours, for which the caller has `fault`.
         """
         try:
             body = decode_body(chunks, about.headers.get("content-encoding", ""), self._body_limit)
-            view = split_request(body)
-            return self._request(about, view)
+            return self._admit(about, split_request(body))
         except TooLarge:
             return "too-large"
         except Undecodable:
@@ -113,7 +134,15 @@ class Recordings:
             self.fault(about, error)
             return "store-unavailable"
 
-    def _request(self, about: About, view: RequestView) -> Exchange | str:
+    def request(self, about: About, admitted: Admitted) -> Exchange | str:
+        """Store an admitted request; return it for its reply, or the outcome of a fault."""
+        try:
+            return self._store(admitted)
+        except StoreUnavailable as error:
+            self.fault(about, error)
+            return "store-unavailable"
+
+    def _admit(self, about: About, view: RequestView) -> Admitted | str:
         head = [decode_message(raw) for raw in view.messages[:_LOOKED_AT_MESSAGES]]
         sid = identity.stated_session_id(about.headers, view.user_id, view.prompt_cache_key)
         is_stated = bool(sid)
@@ -128,25 +157,84 @@ class Recordings:
         if not admission.may_store:
             return "denied"
         admission = self._registered(sid, admission)
-        agent_id = about.headers.get("x-claude-code-agent-id", "")
-        recorded = self.recorder.record_request(
-            sid,
-            Incoming(
-                agent=agent,
-                view=view,
-                kind=kind,
-                agent_id=agent_id,
-                registration=admission.registration,
-            ),
+        incoming = Incoming(
+            agent=agent,
+            view=view,
+            kind=kind,
+            agent_id=about.headers.get("x-claude-code-agent-id", ""),
+            registration=admission.registration,
         )
+        return Admitted(sid=sid, incoming=incoming)
+
+    # --- what is sent instead of it
+
+    def view(self, about: About, admitted: Admitted) -> Sent:
+        """Return what is to be sent instead of a request. A fault of ours: the request itself."""
+        trimming = self.trimming
+        if trimming is None or admitted.incoming.kind == "side":
+            return Sent()
+        try:
+            admitted.view = trimming.view(
+                sid=admitted.sid,
+                lane=admitted.lane,
+                body=admitted.incoming.view.body,
+                may_cut=True,
+                count_masked=lambda numbers: self._count_masked(admitted, numbers),
+            )
+        except (OpenmemError, OSError, ValueError, sqlite3.Error) as error:
+            self.fault(about, error)  # the original goes; what could not be stored is not removed
+        return _sent(admitted.view)
+
+    def repair(self, about: About, admitted: Admitted) -> Sent:
+        """Return another form of a request whose trimmed form was refused for its thinking."""
+        trimming = self.trimming
+        if trimming is None or admitted.view is None:
+            return Sent()
+        repaired = trimming.repair(
+            sid=admitted.sid, lane=admitted.lane, body=admitted.incoming.view.body
+        )
+        self._add(admitted.sid, "proxy/recording/trimming.py", "BindingRefused")
+        if repaired is not None:
+            admitted.view = repaired
+        return _sent(repaired)
+
+    @property
+    def trimming(self) -> Trimming | None:
+        with self._lock:
+            if self._trimming is None and self._open_trimming is not None:
+                self._trimming = self._open_trimming()
+            return self._trimming
+
+    def _count_masked(self, admitted: Admitted, numbers: Sequence[int]) -> int:
+        """Store the request, so that what a new cut removes is there; return masked secrets."""
+        recorded = self._recorded(admitted)
+        return self.recorder.count_masked(admitted.sid, recorded.thread, numbers)
+
+    def _recorded(self, admitted: Admitted) -> Recorded:
+        if admitted.recorded is None:
+            admitted.recorded = self.recorder.record_request(admitted.sid, admitted.incoming)
+        return admitted.recorded
+
+    def _store(self, admitted: Admitted) -> Exchange:
+        sid, incoming, trimmed = admitted.sid, admitted.incoming, admitted.view
+        recorded = self._recorded(admitted)
+        view = incoming.view
+        if trimmed is not None and trimmed.body is not None:
+            view = split_request(trimmed.body)
+        if trimmed is not None and trimmed.problem:
+            self._add(sid, "trim/state.py", "TrimStateUnusable")
+        if trimmed is not None and trimmed.made_cut:
+            self.recorder.mark_trimmed(sid, recorded.thread, trimmed.gone, trimmed.turn)
+            self.recorder.add_event(sid, _trim_event(trimmed, recorded, view.model, self._version))
         shape = shape_of(view)
         thread, known, kept = None, None, Kept()
-        if kind != "side":
-            thread = self._thread(sid, agent_id or kind)
+        if incoming.kind != "side":
+            thread = self._thread(sid, incoming.agent_id or incoming.kind)
             with self._lock:
                 known, kept = thread.compare(prompt_of(view, shape), time.monotonic())
         return Exchange(
             sid=sid,
+            view=trimmed,
             recorded=recorded,
             model=view.model,
             shape=shape,
@@ -192,8 +280,9 @@ class Recordings:
         if registration is None or not admission.is_stated:
             return admission
         workspace = workspace_of(registration.cwd)
-        decision = decide(self._gate.policy(), workspace)
-        bank = workspace.bank if decision.recall or decision.retain else ""
+        policy = self._gate.policy()
+        decision = decide(policy, workspace)
+        bank = bank_of(policy, workspace) if decision.recall or decision.retain else ""
         registration = replace(registration, bank=bank)
         write_registration(self._paths, registration)
         return replace(admission, registration=registration)
@@ -220,6 +309,8 @@ class Recordings:
         """Store what the model answered and what the call cost; return the outcome."""
         try:
             if not 200 <= reply.status < 300:
+                if reply.status == 400 and exchange.view is not None and self.trimming is not None:
+                    self.trimming.refused(exchange.sid, exchange.view, reply.words)
                 return "recorded"  # an error of the provider is no answer and no call that counts
             if reply.blocks:
                 self.recorder.record_response(
@@ -234,19 +325,25 @@ class Recordings:
                     kept = exchange.thread.settled(kept, reply.usage)
                     exchange.thread.remember(exchange.known, reply.usage)
             self.recorder.add_event(exchange.sid, self._usage_event(exchange, reply, kept))
+            tokens = reply.usage.prompt_tokens
+            if exchange.view is not None and tokens and self.trimming is not None:
+                self.trimming.report(exchange.sid, exchange.view, tokens)
             return "recorded"
         except StoreUnavailable:
             return "store-unavailable"
 
     def _usage_event(self, exchange: Exchange, reply: Reply, kept: Kept) -> Event:
         is_first = not kept.before_bytes
+        view = exchange.view
+        is_trimmed = view is not None and view.body is not None
+        has_cut_now = view is not None and view.made_cut
         return Event(
             kind="usage",
             version=self._version,
             error=reply.note or None,
             model=exchange.model,
             thread_root=exchange.recorded.thread or None,
-            trimmed=0,
+            trimmed=2 if has_cut_now else int(is_trimmed),
             input_tokens=reply.usage.input_tokens,
             cache_read_tokens=reply.usage.cache_read_tokens,
             cache_creation_tokens=reply.usage.cache_creation_tokens,
@@ -255,7 +352,7 @@ class Recordings:
             breakpoint_at=",".join(exchange.shape.markers),
             prefix_kept=None if is_first else kept.kept_bytes,
             prefix_bytes=None if is_first else kept.before_bytes,
-            bust=None if is_first else kept.bust,
+            bust="trim" if has_cut_now else None if is_first else kept.bust,
         )
 
     # --- faults
@@ -303,6 +400,27 @@ class Recordings:
             recorder, self._recorder = self._recorder, None
         if recorder is not None:
             recorder.close()
+
+
+def _sent(view: View | None) -> Sent:
+    if view is None:
+        return Sent()
+    beta = BINDING_BETA if view.asks_for_binding else ""
+    return Sent(body=view.body, beta=beta, refusal=view.refusal)
+
+
+def _trim_event(view: View, recorded: Recorded, model: str, version: str) -> Event:
+    return Event(
+        kind="trim",
+        version=version,
+        tokens_before=view.tokens_before,
+        tokens_after=view.tokens_after,
+        dropped=len(view.gone),
+        model=model,
+        thread_root=recorded.thread or None,
+        bust=None,
+        error=view.cause,
+    )
 
 
 def place_of(error: BaseException) -> str:

@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 from openmem.context.proxy.recording import frames
+from openmem.context.proxy.recording.sent import Sent
 
 _HANDOVER_DELAY_SECONDS = 0.05
 _BATCH_BYTES = 64 * 1024
@@ -58,6 +59,7 @@ class Job:
         self._batch_bytes = 0
         self._batch_timer: asyncio.TimerHandle | None = None
         self._is_open = True
+        self._view: asyncio.Future[Sent] | None = None
         self._wake = asyncio.Event()
         self._pump: asyncio.Task[None] | None = None
         self._timer = loop.call_later(_HANDOVER_DELAY_SECONDS, self.hand_over)
@@ -73,6 +75,34 @@ class Job:
             self._put(frames.BODY, chunk)
         self._body_bytes = self._held
         self._put(frames.SENT, b"")
+
+    async def view(self, chunks: list[bytes], wait_seconds: float) -> Sent | None:
+        """Give in the request's body and return what is to be sent; None when no word came.
+
+        The body is handed over at once: the request waits.
+        """
+        for chunk in chunks:
+            self._put(frames.BODY, chunk)
+        self._body_bytes = self._held
+        return await self._asked(frames.VIEW, wait_seconds, then=frames.SENT)
+
+    async def repaired(self, wait_seconds: float) -> Sent | None:
+        """Return another form of the request, whose trimmed form was refused; None for none."""
+        return await self._asked(frames.REPAIR, wait_seconds)
+
+    async def _asked(self, kind: int, wait_seconds: float, then: int | None = None) -> Sent | None:
+        self._view = asyncio.get_running_loop().create_future()
+        self._put(kind, b"")
+        if then is not None:
+            self._put(then, b"")
+        self.hand_over()
+        done, _ = await asyncio.wait({self._view}, timeout=wait_seconds)
+        return self._view.result() if done else None
+
+    def view_came(self, body: bytes, beta: str, refusal: str) -> None:
+        """Take in what is to be sent."""
+        if self._view is not None and not self._view.done():
+            self._view.set_result(Sent(body=body or None, beta=beta, refusal=refusal))
 
     def body_is_stored(self) -> None:
         """Let go of the body's share of the queue: the recorder is done with it."""
@@ -127,7 +157,8 @@ class Job:
     async def handed_over(self, timeout_seconds: float) -> None:
         """Wait until the whole copy is out of this process, or for as long as is given."""
         if self._pump is not None and not self._pump.done():
-            await asyncio.wait({self._pump, self.done}, timeout=timeout_seconds)
+            either: set[asyncio.Future[Any]] = {self._pump, self.done}
+            await asyncio.wait(either, timeout=timeout_seconds, return_when="FIRST_COMPLETED")
 
     def resolve(self, outcome: str) -> None:
         """Settle the job and let go of its copies."""
@@ -140,6 +171,8 @@ class Job:
         self._link.release(self._held)
         self._held = 0
         self._wake.set()
+        if self._view is not None and not self._view.done():
+            self._view.set_result(Sent())
         if not self.done.done():
             self.done.set_result(outcome)
 

@@ -18,6 +18,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
+from dataclasses import asdict
 from typing import Any
 
 import openmem
@@ -73,6 +74,8 @@ class RecorderLink:
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 pass_fds=(theirs.fileno(),),
+                # One pool of memory for all its threads: with one each, freed bodies pile up.
+                env={**os.environ, "MALLOC_ARENA_MAX": "1"},
             )
             reader, writer = await asyncio.open_connection(sock=ours)
         except BaseException:
@@ -99,6 +102,8 @@ class RecorderLink:
                 "body_limit_bytes": self._settings.body_limit_bytes,
                 "redacts": self._settings.redacts,
                 "version": self._settings.version,
+                "trim": asdict(self._settings.trim),
+                "windows": dict(self._settings.windows),
             }
         ).encode("ascii")
 
@@ -106,17 +111,22 @@ class RecorderLink:
         """Take the recorder's answers until it ends; then resolve what it left behind."""
         try:
             while line := await reader.readline():
-                self._answer(json.loads(line))
-        except (OSError, ValueError):
+                answer = json.loads(line)
+                body = await reader.readexactly(answer["size"]) if answer.get("size") else b""
+                self._answer(answer, body)
+        except (OSError, ValueError, asyncio.IncompleteReadError):
             pass  # a broken answer is a broken recorder: what follows is the same
         finally:
             self._lost()
 
-    def _answer(self, answer: dict[str, Any]) -> None:
+    def _answer(self, answer: dict[str, Any], body: bytes) -> None:
         self._failures = 0
         self._last_word = asyncio.get_running_loop().time()
         job = self._jobs.get(answer["job"])
         if job is None:
+            return
+        if answer["phase"] == "view":
+            job.view_came(body, answer["beta"], answer["refusal"])
             return
         if answer["phase"] == "request":
             job.body_is_stored()  # its response follows
@@ -179,6 +189,19 @@ class RecorderLink:
     @property
     def pending(self) -> int:
         return len(self._jobs)
+
+    def wants_view(self, sid: str, size: int) -> bool:
+        """Return whether a request may have to be sent in another form.
+
+        Large ones may be due for a trim; of smaller ones only a session's with a trim behind it
+        or asked for. `sid`: as the headers state it, "" when they do not.
+        """
+        if not self._settings.trim.is_on:
+            return False
+        if size >= self._settings.view_from_bytes:
+            return True
+        stem = f"{self._settings.paths.sessions_dir}/{sid}"
+        return bool(sid) and any(os.path.exists(stem + end) for end in (".trim.json", ".force"))
 
     def open(self, about: Callable[[], dict[str, Any]], size: int) -> Job | str:
         """Return a job for a request of `size` bytes, or the reason why there is none."""

@@ -11,6 +11,7 @@ must not end it in the middle of its work.
 
 from __future__ import annotations
 
+import ctypes
 import io
 import json
 import os
@@ -22,7 +23,8 @@ import sys
 import threading
 import traceback
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from openmem.base.errors import OpenmemError
@@ -30,12 +32,16 @@ from openmem.base.installation import ensure_key
 from openmem.base.paths import Paths
 from openmem.base.redact import Redacted
 from openmem.context.proxy.recording import frames
-from openmem.context.proxy.recording.exchanges import About, Exchange, Recordings
+from openmem.context.proxy.recording.exchanges import About, Admitted, Exchange, Recordings
 from openmem.context.proxy.recording.reply import ReplyReader
+from openmem.context.proxy.recording.sent import Sent
+from openmem.context.proxy.recording.trimming import Trimming
 from openmem.context.store.recorder import Recorder
+from openmem.context.trim.limits import TrimSettings
 
 _LANES = 4
 _READ_BYTES = 1 << 18
+_LARGE_BYTES = 1 << 20
 _NICENESS = 5
 _SWITCH_SECONDS = 0.0005
 _QUIET_SECONDS = 30.0
@@ -50,6 +56,9 @@ class _Job:
         self.about = about
         self.lane = lane
         self.body: list[bytes] = []
+        self.admitted: Admitted | None = None
+        self.size = 0
+        self.may_be_repaired = False
         self.exchange: Exchange | None = None
         self.reader: ReplyReader | None = None
 
@@ -92,6 +101,7 @@ class RecorderProcess:
         self._lanes = [_Lane(self._when_idle) for _ in range(_LANES)]
         self._jobs: dict[int, _Job] = {}
         self._write_lock = threading.Lock()
+        self._large_lock = threading.Lock()
         self._is_connected = True
 
     def run(self, file: frames.Source) -> None:
@@ -126,6 +136,10 @@ class RecorderProcess:
             return  # settled already: denied, or dropped
         if kind == frames.BODY:
             job.body.append(payload)
+        elif kind == frames.VIEW:
+            self._later(job, self._view)
+        elif kind == frames.REPAIR:
+            self._later(job, self._repair)
         elif kind == frames.SENT:
             self._later(job, self._request)
         elif kind == frames.HEAD_SEEN:
@@ -167,14 +181,56 @@ class RecorderProcess:
 
     # --- steps, in the job's lane
 
-    def _request(self, job: _Job) -> None:
+    def _view(self, job: _Job) -> None:
+        sent = Sent()
+        try:
+            with self._room_for(job):
+                if self._admit(job) and job.admitted is not None:
+                    sent = self._recordings.view(job.about, job.admitted)
+        finally:
+            self._answer_view(job, sent)  # the request waits for it, whatever happened
+
+    def _repair(self, job: _Job) -> None:
+        sent = Sent()
+        try:
+            if job.admitted is not None:
+                sent = self._recordings.repair(job.about, job.admitted)
+        finally:
+            self._answer_view(job, sent)
+
+    def _admit(self, job: _Job) -> bool:
+        """Take in the body; settle the job and return False when it is not to be stored."""
         body, job.body = job.body, []
-        outcome = self._recordings.request(job.about, body)
+        outcome = self._recordings.admit(job.about, body)
+        if isinstance(outcome, str):
+            self._settle(job, outcome)
+            return False
+        job.admitted = outcome
+        return True
+
+    def _request(self, job: _Job) -> None:
+        with self._room_for(job):
+            if job.number not in self._jobs or (job.admitted is None and not self._admit(job)):
+                return
+            assert job.admitted is not None
+            outcome = self._recordings.request(job.about, job.admitted)
+            job.admitted = job.admitted if job.may_be_repaired else None
         if isinstance(outcome, str):
             self._settle(job, outcome)
             return
         job.exchange = outcome
         self._answer(job, "request", "recorded")
+
+    @contextmanager
+    def _room_for(self, job: _Job) -> Iterator[None]:
+        """Let one large body at a time in: decoded it is several times its size."""
+        job.size = max(job.size, sum(map(len, job.body)))
+        if job.size < _LARGE_BYTES:
+            yield
+            return
+        with self._large_lock:
+            yield
+            _give_back_memory()
 
     def _head(self, job: _Job, about: dict[str, Any]) -> None:
         if job.exchange is not None:
@@ -206,19 +262,50 @@ class RecorderProcess:
             job.body = []
             self._answer(job, "done", outcome)
 
-    def _answer(self, job: _Job, phase: str, outcome: str) -> None:
+    def _answer_view(self, job: _Job, sent: Sent) -> None:
+        told = {"size": len(sent.body or b""), "beta": sent.beta, "refusal": sent.refusal}
+        job.may_be_repaired = sent.body is not None
+        self._answer(job, "view", "", told, sent.body or b"")
+
+    def _answer(
+        self,
+        job: _Job,
+        phase: str,
+        outcome: str,
+        more: dict[str, Any] | None = None,
+        body: bytes = b"",
+    ) -> None:
         if not self._is_connected:
             return
-        line = json.dumps({"job": job.number, "phase": phase, "outcome": outcome}) + "\n"
+        told = {"job": job.number, "phase": phase, "outcome": outcome, **(more or {})}
+        line = json.dumps(told) + "\n"
         with self._write_lock:
             try:
                 self._channel.sendall(line.encode("ascii"))
+                if body:
+                    self._channel.sendall(body)
             except OSError:
                 self._is_connected = False  # the proxy is gone; storing goes on
 
 
 def _about(told: dict[str, Any]) -> About:
     return About(route=told["route"], headers=told["headers"])
+
+
+def _malloc_trim() -> Callable[[int], int] | None:
+    try:
+        return ctypes.CDLL(None).malloc_trim
+    except (OSError, AttributeError):
+        return None  # another C library, which needs no telling
+
+
+_TRIM = _malloc_trim()
+
+
+def _give_back_memory() -> None:
+    """Give freed memory back to the system; the C library keeps it otherwise."""
+    if _TRIM is not None:
+        _TRIM(0)
 
 
 def _say(error: BaseException) -> None:
@@ -250,11 +337,15 @@ def main(descriptor: int) -> None:
         key = ensure_key(paths)
         return Recorder(paths, key) if told["redacts"] else Recorder(paths, key, _as_it_is)
 
+    def open_trimming() -> Trimming:
+        return Trimming(paths, ensure_key(paths), TrimSettings(**told["trim"]), told["windows"])
+
     recordings = Recordings(
         paths,
         open_recorder,
         body_limit_bytes=told["body_limit_bytes"],
         version=told["version"],
+        open_trimming=open_trimming if told["trim"]["is_on"] else None,
     )
     RecorderProcess(channel, recordings).run(file)
 

@@ -18,6 +18,7 @@ from openmem.context.proxy.recording.sse import EventReader, TooLong
 from openmem.context.proxy.recording.usage import Usage
 
 _LIMIT_BYTES = 32 * 1024 * 1024
+_WORDS_BYTES = 4096
 _DELTAS = {
     "text_delta": ("text", "text"),
     "thinking_delta": ("thinking", "thinking"),
@@ -30,7 +31,8 @@ class Reply:
     """A response as far as it was read.
 
     `blocks`: whole content blocks in order, in the API's JSON form. `is_complete`: the message
-    came to its end. `note`: why it is not complete, "" otherwise; never content.
+    came to its end. `note`: why it is not complete, "" otherwise; never content. `words`: the
+    head of a 400's body, in memory only.
     """
 
     status: int
@@ -38,6 +40,7 @@ class Reply:
     blocks: list[dict[str, Any]]
     is_complete: bool
     note: str = ""
+    words: str = ""
 
 
 @dataclass(slots=True)
@@ -64,6 +67,7 @@ class ReplyReader:
         self._open: dict[int, _Open] = {}
         self._whole: list[bytes] = []
         self._is_complete = False
+        self._words = b""
         self._note = ""
         self._events = EventReader() if "text/event-stream" in content_type.lower() else None
         self._decoder: Decoder | None = None
@@ -74,11 +78,14 @@ class ReplyReader:
 
     def feed(self, data: bytes) -> None:
         """Take the next bytes as they came over the wire."""
-        if self._decoder is None or not 200 <= self._status < 300:
+        if self._decoder is None or not (200 <= self._status < 300 or self._status == 400):
             return
         try:
             for piece in self._decoder.feed(data):
-                self._take(piece)
+                if self._status == 400:
+                    self._words = (self._words + piece)[:_WORDS_BYTES]
+                else:
+                    self._take(piece)
         except (TooLarge, TooLong):
             self._give_up("too-large")
         except (Undecodable, ValueError, RecursionError):
@@ -177,4 +184,5 @@ class ReplyReader:
             blocks=blocks if is_ok else [],
             is_complete=self._is_complete,
             note=note,
+            words=self._words.decode("utf-8", "replace"),
         )

@@ -13,30 +13,14 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
 from openmem.base.paths import Paths
-from openmem.context.session import take_trim_request
+from openmem.context.session import peek_trim_request, take_trim_request
 from openmem.context.store.blobs import blob_of, write_blob
 from openmem.context.trim.items import NotTrimmable
 from openmem.context.trim.limits import TrimSettings, limit_in
 from openmem.context.trim.trimmer import Ask, Trimmer, View
 from openmem.context.trim.wire.messages import MessagesFormat
-
-BINDING_BETA = "thinking-binding-controls-2026-08-01"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sent:
-    """What goes instead of a request. `body`: None for the original bytes.
-
-    `beta`: a header value to add to `anthropic-beta`, "" for none. `refusal`: the words with which
-    the proxy answers by itself, "" to send.
-    """
-
-    body: bytes | None = None
-    beta: str = ""
-    refusal: str = ""
 
 
 class Trimming:
@@ -70,7 +54,7 @@ class Trimming:
         count_masked: Callable[[Sequence[int]], int],
     ) -> View | None:
         """Return a request's view; None when it must go untouched."""
-        force = take_trim_request(self._paths, sid) if may_cut and not lane else None
+        force = peek_trim_request(self._paths, sid) if may_cut and not lane else None
         self._local.count = count_masked
         ask = Ask(
             sid=sid,
@@ -82,9 +66,12 @@ class Trimming:
             now=time.monotonic(),
         )
         try:
-            return self._trimmer.view(self._form, ask)
+            view = self._trimmer.view(self._form, ask)
         except NotTrimmable:
             return None
+        if force is not None and view.is_settled:
+            take_trim_request(self._paths, sid)
+        return view
 
     def repair(self, *, sid: str, lane: str, body: bytes) -> View | None:
         """Return another view of a request whose trimmed form was refused for its thinking."""

@@ -88,6 +88,9 @@ class ChatFormat:
             for key, value in envelope.parts
         )
 
+    def with_binding(self, envelope: Envelope) -> Envelope | None:
+        return None
+
     def without_thinking(self, raw: bytes) -> bytes | None:
         parts = object_parts(raw)
         kept = [(key, value) for key, value in parts if key != b'"thinking_blocks"']

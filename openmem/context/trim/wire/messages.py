@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -102,6 +103,16 @@ class MessagesFormat:
             (key, join_list(items) if key == envelope.list_key else value)
             for key, value in envelope.parts
         )
+
+    def with_binding(self, envelope: Envelope) -> Envelope | None:
+        thinking = member(envelope.parts, "thinking")
+        if thinking is None or envelope.profile == "P":
+            return None
+        binding = b'{"prefix_mismatch_behavior":"drop_block"}'
+        kept = [(k, v) for k, v in object_parts(thinking) if k != b'"block_binding"']
+        asked = join_object([*kept, (b'"block_binding"', binding)])
+        parts = tuple((k, asked if k == b'"thinking"' else v) for k, v in envelope.parts)
+        return replace(envelope, parts=parts)
 
     def without_thinking(self, raw: bytes) -> bytes | None:
         parts = object_parts(raw)

@@ -105,6 +105,9 @@ class ResponsesFormat:
             for key, value in envelope.parts
         )
 
+    def with_binding(self, envelope: Envelope) -> Envelope | None:
+        return None
+
     def without_thinking(self, raw: bytes) -> bytes | None:
         return None
 

@@ -1,0 +1,20 @@
+"""What the recorder answers to a request that waits: another body, a header, or a refusal."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+BINDING_BETA = "thinking-binding-controls-2026-08-01"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sent:
+    """What goes instead of a request. `body`: None for the original bytes.
+
+    `beta`: a header value to add to `anthropic-beta`, "" for none. `refusal`: the words with which
+    the proxy answers by itself, "" to send.
+    """
+
+    body: bytes | None = None
+    beta: str = ""
+    refusal: str = ""
