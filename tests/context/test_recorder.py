@@ -342,6 +342,24 @@ def test_a_new_conversation_in_an_old_session_takes_nothing_as_repeated(
     assert all(row.in_context for row in stored(paths))
 
 
+def test_trimmed_rows_stay_out_however_often_they_are_resent(
+    recorder: Recorder, paths: Paths
+) -> None:
+    """Context store contract, `in_context`: 0 once a trim dropped it; the client still sends it."""
+    secret = user("key ghp_" + "a1B2" * 9)
+    talk = [secret, reply("ok"), user("now")]
+    recorded = recorder.record_request("s", incoming(talk))
+    assert recorder.count_masked("s", recorded.thread, [0, 1]) == 1
+    recorder.mark_trimmed("s", recorded.thread, [0, 1], 2)
+    for messages in (talk, [*talk, reply("yes")], [*talk, reply("yes"), user("on")]):
+        recorder.record_request("s", incoming(messages))
+    recorder.close()
+    recorder.record_request("s", incoming([*talk, reply("yes"), user("on"), reply("fine")]))
+    rows = stored(paths)
+    assert [row.in_context for row in rows] == [False, False, True, True, True, True]
+    assert [row.trimmed_at_seq for row in rows][:3] == [3, 3, 0]
+
+
 def test_our_own_tools_and_texts_are_marked_as_echo(recorder: Recorder, paths: Paths) -> None:
     """Design, differences 5: results of our tools, our frame, our pointer."""
     messages = [

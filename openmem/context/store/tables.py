@@ -268,10 +268,14 @@ class Tables:
         return sum(max(0, int(row[0])) for row in masked if row)
 
     def mark_trimmed(self, seqs: Collection[int], turn: int) -> None:
-        """Mark rows as taken out by a trim at the row `turn`; they stay out."""
+        """Mark rows, and those that hold their text, as taken out by a trim at the row `turn`.
+
+        They stay out.
+        """
         self._connection.executemany(
-            "UPDATE row SET in_context = 0, trimmed_at = ?, trimmed_at_seq = ?"
-            " WHERE seq = ? AND trimmed_at_seq IS NULL",
+            "UPDATE row SET in_context = 0, trimmed_at = ?1, trimmed_at_seq = ?2"
+            " WHERE (seq = ?3 OR seq = (SELECT source FROM row WHERE seq = ?3))"
+            " AND trimmed_at_seq IS NULL",
             [(self.now, turn, seq) for seq in seqs],
         )
 
