@@ -254,3 +254,35 @@ def test_a_new_port_moves_the_proxy_and_the_address(machine: Machine) -> None:
     assert done.status == 0, done.err
     assert machine("proxy", "status", "--json").data["port"] == other
     assert f":{other}/" in machine.env_of_settings()["ANTHROPIC_BASE_URL"]
+
+
+def test_a_saved_plan_is_carried_out_exactly_or_refused(machine: Machine) -> None:
+    """Users' contract: apply refuses if any file changed since; terraform's saved plans."""
+    port = ("--port", str(machine.port))
+    pending = machine("plan", *port, "--out", "plan.json", "--exit-code")
+    assert pending.status == 3 and "Nothing is written yet." in pending.out
+    saved = machine.home / "plan.json"
+    assert saved.stat().st_mode & 0o777 == 0o600
+    assert machine.settings.read_text() == USER_SETTINGS and not is_running(machine)
+    machine.settings.write_text(USER_SETTINGS + "\n")
+    before = machine.snapshot()
+    assert machine("apply", "plan.json").status == 4 and machine.snapshot() == before
+    machine.settings.write_text(USER_SETTINGS)
+    assert machine("apply", "plan.json", "--dry-run").status == 0 and not is_running(machine)
+    assert machine("apply", "plan.json").status == 0 and is_running(machine)
+    assert machine("plan", "--exit-code").status == 0  # nothing is pending any more
+    assert machine("apply", "none.json").status == 1
+    saved.write_text("{}")
+    assert machine("apply", "plan.json").status == 4
+
+
+def test_a_saved_plan_holds_no_secret_of_the_person(machine: Machine) -> None:
+    """Design, section 4: a saved plan holds references to secrets, never values."""
+    secret = "sk-ant-api03-" + "aB3" * 31 + "AA"
+    settings = json.loads(USER_SETTINGS) | {"env": {"ANTHROPIC_API_KEY": secret}}
+    machine.settings.write_text(json.dumps(settings, indent=2))
+    done = machine("plan", "--port", str(machine.port), "--out", "plan.json", "--diff", "--json")
+    assert done.status == 0 and secret not in done.out + done.err
+    assert secret not in (machine.home / "plan.json").read_text()
+    assert machine("apply", "plan.json").status == 0
+    assert json.loads(machine.settings.read_text())["env"]["ANTHROPIC_API_KEY"] == secret

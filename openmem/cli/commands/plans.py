@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from openmem.base.errors import CHANGES_PENDING, DONE
+from openmem.base.errors import CHANGES_PENDING, DONE, NotFound
 from openmem.cli.command import Run, command, run_of
 from openmem.cli.envelope import Result
 from openmem.cli.options import Diff, DryRun, Json, Quiet, Yes
@@ -16,6 +16,13 @@ if TYPE_CHECKING:
 
 
 def add_to(app: typer.Typer) -> None:
+    command(
+        app,
+        "apply",
+        short="Carry out a saved plan.",
+        effect="changes files",
+        example="openmem apply plan.json",
+    )(apply_)
     command(
         app,
         "verify",
@@ -30,6 +37,44 @@ def add_to(app: typer.Typer) -> None:
         effect="changes files",
         example="openmem undo --list",
     )(undo)
+
+
+def apply_(
+    context: typer.Context,
+    file: Annotated[str, typer.Argument(help="A plan saved by `openmem plan --out FILE`.")],
+    dry_run: DryRun = False,
+    yes: Yes = False,
+    diff: Diff = False,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> Result:
+    """Carry out a saved plan, exactly it; refused when a file changed since it was made."""
+    import os
+
+    from openmem.cli.flow import Telling, Wish, carry_out
+    from openmem.plan.saved import plan_from_json
+    from openmem.plan.system import RealSystem
+    from openmem.setup.running import bring_up_to_date
+
+    run = run_of(context)
+    run.console.is_quiet = quiet
+    system = RealSystem(run.paths.environ)
+    path = os.path.abspath(os.path.expanduser(file))
+    data = system.read(path)
+    if data is None:
+        raise NotFound(f"there is no plan at {path}.", hint="Make one:  openmem plan --out FILE")
+    plan = plan_from_json(data.decode("utf-8", "replace"), system, path=path)
+    wish = Wish(
+        label="apply",
+        is_dry=dry_run,
+        is_agreed=True,  # the plan was looked at when it was made, and it is the same to the byte
+        shows_diff=diff,
+    )
+    done = ("Done.  Check:  openmem doctor      Back:  openmem undo",)
+    result = carry_out(run, system, plan, wish, Telling(done=done))
+    if not dry_run and not plan.is_empty:
+        bring_up_to_date(run.paths)
+    return result
 
 
 def verify(context: typer.Context, json: Json = False) -> Result:

@@ -30,7 +30,8 @@ def add_to(app: typer.Typer) -> None:
         "plan",
         short="Show what setup would do.",
         effect="read-only",
-        example="openmem plan --exit-code",
+        effect_words="read-only, but for the file that --out names.",
+        example="openmem plan --out plan.json",
     )(plan)
 
 
@@ -87,6 +88,9 @@ def plan(
     store_git: opt.StoreGit = None,
     store_other: opt.StoreOther = None,
     answers: opt.AnswersFile = None,
+    out: Annotated[
+        str | None, typer.Option("--out", help="Save the plan, for `openmem apply FILE`.")
+    ] = None,
     exit_code: Annotated[
         bool, typer.Option("--exit-code", help="Exit 3 when there is something to do.")
     ] = False,
@@ -95,8 +99,13 @@ def plan(
     json: opt.Json = False,
 ) -> Result:
     """Show what setup would do, with the defaults where the flags say nothing."""
+    import os
+    import shlex
+
+    from openmem.base.io import write_atomic
     from openmem.cli.asking import choose
     from openmem.cli.flow import Wish, carry_out
+    from openmem.plan.saved import plan_to_json
     from openmem.plan.system import RealSystem
 
     run = run_of(context)
@@ -105,10 +114,16 @@ def plan(
     made = chosen.plan(system, run)
     wish = Wish(label="plan", is_dry=True, shows_diff=diff)
     result = carry_out(run, system, made, wish, _telling(chosen))
+    notes: tuple[str, ...] = ()
+    if out is not None and not dry_run:
+        path = os.path.abspath(os.path.expanduser(out))
+        write_atomic(path, plan_to_json(made, system).encode())
+        notes = ("", f"Saved. Carry out exactly this:  openmem apply {shlex.quote(out)}")
     is_pending = exit_code and not made.is_empty
     return Result(
         data=result.data,
         lines=result.lines,
+        notes=notes,
         exit_status=CHANGES_PENDING if is_pending else DONE,
     )
 
