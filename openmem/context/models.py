@@ -25,7 +25,7 @@ def load_models() -> dict[str, Model]:
     """Return the table by name prefix. InvalidConfig names the entry that is wrong."""
     import tomllib
 
-    document = tomllib.loads(read_asset(ASSET)).get("models", {})
+    document = tomllib.loads(read_asset("templates", ASSET)).get("models", {})
     return {name: _decoded(name, entry) for name, entry in document.items()}
 
 
