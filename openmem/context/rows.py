@@ -78,16 +78,20 @@ def _has_odd(text: str) -> bool:
 def reminder_texts(text: str) -> list[str] | None:
     """Return what stands inside the reminders of a text that holds nothing else, else None."""
     found: list[str] = []
-    rest = text.strip()
-    while rest.startswith(_REMINDER_OPEN):
-        end = rest.find(_REMINDER_CLOSE)
+    at = len(text) - len(text.lstrip())
+    while text.startswith(_REMINDER_OPEN, at):
+        end = text.find(_REMINDER_CLOSE, at)
         if end < 0:
             return None
-        found.append(rest[len(_REMINDER_OPEN) : end].strip("\n"))
-        rest = rest[end + len(_REMINDER_CLOSE) :].lstrip()
-    if rest:
-        return None
-    return found or None
+        found.append(text[at + len(_REMINDER_OPEN) : end].strip("\n"))
+        at = _after_space(text, end + len(_REMINDER_CLOSE))
+    return found if found and at == len(text) else None
+
+
+def _after_space(text: str, at: int) -> int:
+    while at < len(text) and text[at].isspace():
+        at += 1
+    return at
 
 
 def without_reminders(text: str) -> tuple[str, list[str]]:
@@ -98,14 +102,15 @@ def without_reminders(text: str) -> tuple[str, list[str]]:
     reminder is left whole. Source: 2.1.332, observed (explanation/trial-row-keys).
     """
     found: list[str] = []
-    while text.endswith(_REMINDER_CLOSE):
-        start = text.rfind("\n\n" + _REMINDER_OPEN)
+    end = len(text)
+    while text.endswith(_REMINDER_CLOSE, 0, end):
+        start = text.rfind("\n\n" + _REMINDER_OPEN, 0, end)
         if start <= 0:
             break
-        inner = text[start + 2 + len(_REMINDER_OPEN) : -len(_REMINDER_CLOSE)]
-        found.insert(0, inner.strip("\n"))
-        text = text[:start]
-    return text, found
+        inner = text[start + 2 + len(_REMINDER_OPEN) : end - len(_REMINDER_CLOSE)]
+        found.append(inner.strip("\n"))
+        end = start
+    return text[:end], found[::-1]
 
 
 def seed_of(key: bytes, kind: str, agent_id: str) -> str:

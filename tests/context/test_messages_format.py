@@ -117,6 +117,25 @@ def test_what_is_no_message_is_said_to_be_none(raw: bytes) -> None:
         blocks_of(raw)
 
 
+@pytest.mark.parametrize("depth", [100, 400, 700, 900, 980, 1100])
+def test_deep_nesting_is_read_or_refused_never_a_crash(depth: int) -> None:
+    """Facts, performance, edge cases: nesting of 1,100."""
+    raw = b'{"role":"user","content":[{"type":"x","y":' + b"[" * depth + b"]" * depth + b"}]}"
+    try:
+        (block,) = blocks_of(raw)
+    except NotUnderstood:
+        assert depth > 400
+    else:
+        assert block.text.count("[") == depth
+
+
+def test_thousands_of_reminders_take_no_time_to_speak_of() -> None:
+    """Ours: a tool's output is not trusted. Quadratic, this ran into the test's time limit."""
+    many = "".join(f"\n\n<system-reminder>\n{n}\n</system-reminder>" for n in range(100_000))
+    assert len(blocks(result("out" + many))) == 100_001
+    assert len(blocks(user(many.strip()))) == 100_000
+
+
 @given(st.recursive(st.none() | st.booleans() | st.integers() | st.text(),
                     lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
                     max_leaves=12))  # fmt: skip

@@ -98,20 +98,22 @@ def test_the_bank_that_a_hook_registered_counts_too(
     assert sessions(paths, Scope(workspace_key="team")) == {"s"}
 
 
-def test_without_a_catalogue_registrations_say_the_same(
+def test_without_a_catalogue_registrations_or_the_files_say_the_same(
     recorder: Recorder, paths: Paths, tmp_path: Path
 ) -> None:
-    """Ours: the catalogue is a cache."""
+    """Ours: the catalogue is a cache; a folder that only the agent stated is in the file."""
     site = repository(tmp_path / "site", "git@github.com:acme/site.git")
-    record(recorder, "s", site)
-    record(recorder, "lost", None)
+    record(recorder, "registered", None)
+    record(recorder, "stated", site)
+    record(recorder, "unknown", None)
     recorder.close()
     os.unlink(catalog_file(paths))
     write_registration(
         paths,
-        Registration(session_id="s", agent="a", cwd=str(site), bank="", registered_at=""),
+        Registration(session_id="registered", agent="a", cwd=str(site), bank="", registered_at=""),
     )
-    assert sessions(paths, Scope(workspace_key="github.com/acme/site")) == {"s"}
+    assert sessions(paths, Scope(workspace_key="github.com/acme/site")) == {"registered", "stated"}
+    assert sessions(paths, Scope()) == {"unknown"}
 
 
 @pytest.mark.parametrize("data", [b"", b"garbage " * 1000])

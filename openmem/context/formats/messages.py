@@ -211,7 +211,10 @@ def blocks_of(raw: RawMessage, names: dict[str, str] | None = None) -> list[Bloc
     role = message.get("role")
     if not isinstance(role, str):
         raise NotUnderstood("a message has no role")
-    return _blocks(role, message.get("content"), {} if names is None else names)
+    try:
+        return _blocks(role, message.get("content"), {} if names is None else names)
+    except RecursionError:
+        raise NotUnderstood("a message is nested too deeply") from None
 
 
 def blocks_of_response(content: Sequence[Mapping[str, Any]]) -> list[Block]:

@@ -123,7 +123,7 @@ def _entry(
             modified_at = max(modified_at, os.stat(path + "-wal").st_mtime)
     else:
         stamp += (status.st_mtime_ns, status.st_size)
-    agent, cwd, bank, workspace = noted or _registered(paths, sid)
+    agent, cwd, bank, workspace = noted or _registered(paths, sid) or _told_by_file(path, in_use)
     return Entry(
         session_id=sid,
         path=path,
@@ -137,15 +137,31 @@ def _entry(
     )
 
 
-def _registered(paths: Paths, sid: str) -> tuple[str, str, str, str]:
+def _registered(paths: Paths, sid: str) -> tuple[str, str, str, str] | None:
     try:
         with open(registration_file(paths, sid), "rb") as file:
             registration = decode_registration(file.read(1 << 20))
     except OSError:
-        return "", "", "", ""  # not registered
+        return None  # not registered
     if registration is None:
-        return "", "", "", ""
+        return None
     return registration.agent, registration.cwd, registration.bank, ""
+
+
+def _told_by_file(path: str, in_use: bool) -> tuple[str, str, str, str]:
+    """Return what the session's own file says; it costs an opening, so it is asked last."""
+    if path.endswith(_OURS):
+        try:
+            connection = connect_for_reading(path, immutable=not in_use)
+            try:
+                row = connection.execute("SELECT agent, cwd, bank FROM session").fetchone()
+            finally:
+                connection.close()
+            if row:
+                return str(row[0]), str(row[1]), str(row[2]), ""
+        except sqlite3.Error:
+            pass  # whoever opens the file to read it will say what is wrong with it
+    return "", "", "", ""
 
 
 def _noted(paths: Paths) -> dict[str, tuple[str, str, str, str]]:
