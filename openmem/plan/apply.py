@@ -31,6 +31,7 @@ from openmem.plan.journal import (
 )
 from openmem.plan.steps import (
     carry_out,
+    changes_files,
     digest_at,
     has_effect,
     is_needed,
@@ -51,7 +52,7 @@ def apply(
     Refused, PlanConflict: nothing was written. RolledBack: a step failed and those before it were
     put back. Refused with code `interrupted-run`: an earlier run was cut off, `recover` first.
     """
-    if not has_effect(steps_of(plan, system), plan):
+    if not has_effect(steps_of(plan, system), plan, system):
         return Receipt(label=label)
     state_dirs = _ensure_state(system, paths)
     with system.lock(lock_path(paths)):
@@ -77,8 +78,9 @@ def apply_replanning(
         final = attempt == attempts - 1
         try:
             plan = make_plan()
-            if not has_effect(steps_of(plan, system), plan):
-                return last
+            steps = steps_of(plan, system)
+            if not has_effect(steps, plan, system) or (last.number and not changes_files(steps)):
+                return last  # a command without a probe is run once
             last = apply(plan, system, paths, label=label)
             if final or plan.undoes:
                 return last  # planning an undo again would take back the run before it
@@ -141,7 +143,7 @@ def _apply_locked(
         _sweep_temporaries(system, receipt)
     number = max((receipt.number for receipt in known), default=0) + 1
     steps = steps_of(plan, system)  # again: a run before us may have held the lock
-    if not has_effect(steps, plan):
+    if not has_effect(steps, plan, system):
         return Receipt(label=label)
     receipt = Receipt(
         number=number,

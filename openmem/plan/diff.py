@@ -28,7 +28,7 @@ from openmem.plan.system import DryRunSystem, Stat, System
 
 MASK = "••••"
 _KEY = b"openmem diff"  # masks only have to differ from each other, and never leave this module
-_MADE_MASK = re.compile(r"\[REDACTED:[a-z-]+:[0-9a-f]{8}\]")
+_MADE_MASK = re.compile(r"\[REDACTED:[A-Za-z0-9_.-]+:[0-9a-f]{8}\]")
 _SECRET_WORD = r"(?:token|secret|passw(?:or)?d|api[_-]?key|authorization|credential)"
 _NAMED = re.compile(_SECRET_WORD, re.I)
 _NAMED_SECRET = re.compile(

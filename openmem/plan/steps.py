@@ -34,9 +34,18 @@ class Step:
     entry: Entry
 
 
-def has_effect(steps: list[Step], plan: Plan) -> bool:
-    """Return whether applying would change something; steps by hand do not."""
-    return bool(plan.undoes) or any(step.entry.kind != "manual" for step in steps)
+def has_effect(steps: list[Step], plan: Plan, system: System) -> bool:
+    """Return whether applying would change something: a file, or a command whose probe asks."""
+    if plan.undoes or changes_files(steps):
+        return True
+    # No step before it changes anything, so its probe can be asked now.
+    actions = [step.action for step in steps]
+    return any(isinstance(action, RunCommand) and is_needed(action, system) for action in actions)
+
+
+def changes_files(steps: list[Step]) -> bool:
+    """Return whether a file or folder would change."""
+    return any(step.entry.kind not in ("manual", "run") for step in steps)
 
 
 def steps_of(plan: Plan, system: System) -> list[Step]:

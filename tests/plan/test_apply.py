@@ -510,6 +510,23 @@ def test_a_command_runs_when_its_probe_asks_for_it_and_is_taken_back(
     assert not (home / "service").exists() and (home / "there").exists()
 
 
+def test_planning_again_runs_a_command_once_and_nothing_twice(
+    home: Path, system: RealSystem, paths: Paths
+) -> None:
+    """Ours: a command without a probe is in every plan."""
+    command = RunCommand(argv=("/bin/sh", "-c", f"echo x >> {home}/ran"), why="tell the service")
+
+    def plan() -> Plan:
+        return plan_of([*plan_write(system, f"{home}/f", b"x", "x"), command])
+
+    receipt = apply_replanning(plan, system, paths, label="x")
+    assert (home / "ran").read_text() == "x\n" and receipt.number == 1
+    (home / "there").touch()
+    idle = plan_of([_command(home, "there")])
+    assert apply(idle, system, paths, label="x").number == 0
+    assert len(receipts(paths)) == 1
+
+
 def test_a_failing_command_takes_back_itself_and_what_was_before_it(
     home: Path, system: RealSystem, paths: Paths
 ) -> None:
