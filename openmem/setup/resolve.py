@@ -104,13 +104,13 @@ def plan_agent(system: System, paths: Paths, facts: Facts, choice: Choice, name:
     try:
         return AGENTS[name].wiring(system, paths, known.detected, wanted)
     except Refused as error:
-        leave = f"Mend it and run this again, or leave {known.title} out: --without {name}"
-        raise _with_hint(error, leave) from None
+        raise _with_way_out(error, known.title, name) from None
 
 
-def _with_hint(error: Refused, hint: str) -> OpenmemError:
-    if not error.hint:
-        error.hint = hint
+def _with_way_out(error: Refused, title: str, name: str) -> OpenmemError:
+    """Return the refusal with the words that leave the agent out, after what mends it."""
+    first = error.hint or "Mend the file and run it again."
+    error.hint = f"{first} Or leave {title} out: openmem setup --without {name}"
     return error
 
 

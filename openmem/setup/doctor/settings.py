@@ -26,8 +26,9 @@ def check_config(paths: Paths) -> Finding:
             advice=error.hint or f"mend {paths.config_file}",
         )
     stated = sum(held.source != "default" for held in config.values.values())
-    where = "settings read" if os.path.exists(paths.config_file) else "settings: no file, defaults"
-    return Finding(name="config", outcome="ok", detail=f"{where}, {stated} not default")
+    if not stated and not os.path.exists(paths.config_file):
+        return Finding(name="config", outcome="ok", detail="settings: the defaults, no file yet")
+    return Finding(name="config", outcome="ok", detail=f"settings read, {stated} not default")
 
 
 def check_policy(paths: Paths) -> Finding:
@@ -39,7 +40,7 @@ def check_policy(paths: Paths) -> Finding:
             name="policy",
             outcome="error" if exists else "warning",
             subject="policy",
-            detail=f"nothing is stored, recalled or retained: {policy.problem}",
+            detail=f"nothing is stored: {policy.problem.partition('; run')[0]}",
             advice=f"mend {paths.policy_file}" if exists else "openmem setup",
         )
     stored = [_KIND_WORDS[k] for k in KINDS if policy.defaults.get(k, {}).get("store")]

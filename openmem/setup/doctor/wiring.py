@@ -56,11 +56,8 @@ def check_runs(system: System, paths: Paths) -> list[Finding]:
         )
     if not found:
         count = sum(receipt.is_active for receipt in known)
-        found.append(
-            Finding(
-                name="runs", outcome="ok", detail=f"what {many(count, 'run')} wrote is in place"
-            )
-        )
+        told = f"what {many(count, 'run')} wrote is in place" if count else "no file is changed"
+        found.append(Finding(name="runs", outcome="ok", detail=told))
     return found
 
 
