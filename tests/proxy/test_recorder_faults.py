@@ -107,7 +107,7 @@ def test_a_recorder_that_dies_during_a_stream_does_not_hold_its_end(begin, upstr
 
 
 def test_a_locked_store_holds_the_last_byte_only_so_long(begin, upstream, paths, folder):
-    """Issue 2, part 5: only the last byte waits, for a bounded time; then it goes, with an event."""
+    """Issue 2, part 5: only the last byte waits, at most 2 s; then it goes, with an event."""
     proxy = begin(commit_wait_seconds=0.3)
     first = user(environment(folder), "one")
     send(proxy.port, body_of(first))

@@ -232,7 +232,7 @@ def test_a_denied_folder_leaves_nothing_on_disk(proxy, upstream, paths, folder, 
     send(proxy.port, b'{"messages": [not json', sid="denied")
     send(proxy.port, body_of(user("no folder at all")), sid="unknown")
     send(proxy.port, body_of(user("quota"), max_tokens=1, tools=[]), sid="side")
-    assert [r.body for r in upstream.requests][0] == body
+    assert upstream.requests[0].body == body
     assert files_below(str(tmp_path)) == before
     assert proxy.status()["denied_passed_through"] == 2
     assert proxy.status()["recorded"] == 0
