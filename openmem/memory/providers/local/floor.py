@@ -1,0 +1,56 @@
+"""Whether a text that was found is worth telling unasked.
+
+Idea: a text is relevant when it holds most of what the question is about, or when the question
+holds most of what the text is about. Words count by how rare they are in the bank and by how much
+they say at all.
+Invariant: words that are in every conversation are no reason by themselves.
+Trap: precision comes first; what is left out can still be searched for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from openmem.memory.providers.local.words import COMMON_WEIGHT, Unit
+
+MOST = 0.5  # of what the question is about
+MUCH = 0.33  # the same, when one of the words says something by itself
+TEXT_MOST = 0.6  # of what the text is about
+TEXT_MUCH = 0.4
+
+
+def mass_of(units: Sequence[Unit], weights: Sequence[float]) -> float:
+    """Return what words are worth together, those that say little less."""
+    return sum(unit.weight * weight for unit, weight in zip(units, weights, strict=True))
+
+
+def is_foreign(units: Sequence[Unit], holding: Sequence[int]) -> bool:
+    """Return whether a question is about somebody or something that a bank has never heard of.
+
+    `holding`: how many texts of the bank hold each unit.
+    """
+    named = [count for unit, count in zip(units, holding, strict=True) if unit.is_name]
+    return bool(named) and not any(named)
+
+
+def is_relevant(
+    own: Sequence[Unit], weights: Sequence[float], mass: float, count: int, content: int
+) -> bool:
+    """Return whether a text stands above the floor.
+
+    `own`: the words of the question that it holds itself; `mass`: of the whole question; `count`:
+    how many of its words say something; `content`: how many different words of the text do.
+    """
+    telling = sum(1 for unit in own if unit.weight >= COMMON_WEIGHT)
+    rare = sum(1 for unit in own if unit.weight > COMMON_WEIGHT)
+    if not telling or not mass:
+        return False
+    share = mass_of(own, weights) / mass
+    if share >= MOST and (rare or telling > 1 or count == 1):
+        return True
+    if share >= MUCH and rare:
+        return True
+    held = len(own) / content if content else 0.0
+    if telling > 1 and held >= TEXT_MOST:
+        return True
+    return telling > 2 and rare > 0 and held >= TEXT_MUCH

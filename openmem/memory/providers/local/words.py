@@ -1,0 +1,120 @@
+"""The words of a question: stems as the index has them, what is passed over, what counts little.
+
+Idea: the index's own tokenizer cuts and stems the question too, so both sides always agree.
+Invariant: a stop word never finds anything; a weak word finds, but is no reason to recall.
+Trap: a unit is a stem; what the person typed is not known any more.
+"""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from openmem.base.tokens import index_text
+from openmem.memory.providers.local.word_lists import COMMON, STOP, WEAK
+
+TOKENIZER = "porter unicode61"
+
+WEAK_WEIGHT = 0.3
+COMMON_WEIGHT = 0.6
+
+# A long prompt says what it is about at its start, and often again at its end.
+_HEAD_CHARACTERS = 3_000
+_TAIL_CHARACTERS = 1_500
+_MOST_UNITS = 48
+
+_SOLO = re.compile(
+    "[\u0e00-\u0eff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff\u2e80-\ud7ff\uf900-\ufaff]"
+)
+# A capital after a small letter, a comma or the like, one blank between: not how a sentence starts.
+_NAME = re.compile(r"(?<=[a-z,;'\")] )[A-Z][a-z]+(?:'s)?(?![\w./-]\w)\b")
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """One thing to look for: a stem, or two characters in a row of a script without spaces.
+
+    `place`: of its first occurrence among all tokens of the question. `weight`: 1, or less for a
+    word that is in every conversation. `is_name`: it is written like a name.
+    """
+
+    tokens: tuple[str, ...]
+    place: int
+    weight: float = 1.0
+    is_name: bool = False
+
+    @property
+    def phrase(self) -> str:
+        """As the index is asked for it."""
+        return '"' + " ".join(self.tokens) + '"'
+
+
+class Stemmer:
+    """Cuts texts by the index's own tokenizer, in memory."""
+
+    def __init__(self) -> None:
+        self._connection = sqlite3.connect(":memory:", check_same_thread=False)
+        execute = self._connection.execute
+        execute(f"CREATE VIRTUAL TABLE text USING fts5(words, tokenize='{TOKENIZER}')")
+        execute("CREATE VIRTUAL TABLE token USING fts5vocab('text', 'instance')")
+
+    def stems(self, text: str) -> list[str]:
+        """Return the stems of a text, in order."""
+        execute = self._connection.execute
+        execute("INSERT INTO text (rowid, words) VALUES (1, ?)", (index_text(text),))
+        rows = execute("SELECT term FROM token ORDER BY offset").fetchall()
+        execute("DELETE FROM text")
+        return [str(row[0]) for row in rows]
+
+    def close(self) -> None:
+        self._connection.close()
+
+
+def shortened(text: str) -> str:
+    """Return the part of a question that is looked at."""
+    if len(text) <= _HEAD_CHARACTERS + _TAIL_CHARACTERS:
+        return text
+    return f"{text[:_HEAD_CHARACTERS]}\n{text[-_TAIL_CHARACTERS:]}"
+
+
+def names_in(text: str) -> str:
+    """Return the words of a question that are written like names: capitals inside a sentence."""
+    return " ".join(_NAME.findall(text))
+
+
+def units_of(stems: list[str], names: Collection[str] = ()) -> list[Unit]:
+    """Return what to look for: each once, stop words left out; strong words before weak ones.
+
+    `names`: stems of the words that are written like names.
+    """
+    found: dict[tuple[str, ...], Unit] = {}
+    for place, stem in enumerate(stems):
+        if _SOLO.fullmatch(stem):
+            following = stems[place + 1] if place + 1 < len(stems) else ""
+            before = stems[place - 1] if place else ""
+            if _SOLO.fullmatch(following):
+                tokens: tuple[str, ...] = (stem, following)
+            elif _SOLO.fullmatch(before):
+                continue  # the pair before it holds this character
+            else:
+                tokens = (stem,)
+        elif stem in STOP:
+            continue
+        else:
+            tokens = (stem,)
+        if tokens not in found:
+            found[tokens] = Unit(tokens, place, weight_of_stem(stem), stem in names)
+    units = sorted(found.values(), key=lambda unit: -unit.weight)
+    return sorted(units[:_MOST_UNITS], key=lambda unit: unit.place)
+
+
+def weight_of_stem(stem: str) -> float:
+    """Return how much a word says by itself, in any conversation."""
+    return WEAK_WEIGHT if stem in WEAK else COMMON_WEIGHT if stem in COMMON else 1.0
+
+
+def content_count(stems: list[str]) -> int:
+    """Return how many different stems of a text say something."""
+    return len({stem for stem in stems if stem not in STOP})
