@@ -11,7 +11,7 @@ import pytest
 
 from tests.fakes.anthropic_server import FakeAnthropic
 from tests.fakes.openmem import needs_openmem
-from tests.fakes.scene import Scene, a_scene, files_of
+from tests.fakes.scene import RUN, Scene, a_scene, files_of
 from tests.fakes.script import play
 
 pytestmark = [pytest.mark.timeout(300), needs_openmem]
@@ -136,3 +136,22 @@ def test_setup_twice_is_setup_once(scene: Scene) -> None:
     assert "Nothing to do." in again.stdout + again.stderr
     after = {n: d for n, d in files_of(scene.home).items() if not n.startswith(".local/share")}
     assert after == before
+
+
+@pytest.mark.real_agent
+def test_undo_after_a_session_keeps_what_was_said_and_gives_the_settings_back(
+    scene: Scene,
+) -> None:
+    """Issue 2: `openmem undo`; the agent works on, against the upstream it had before."""
+    before = scene.settings.read_bytes()
+    scene.set_up()
+    scene.say(play("first", {"say": "One."}))
+    scene.openmem.ok("undo", "--yes")
+    assert scene.settings.read_bytes() == before
+    assert "openmem" not in (scene.home / ".claude.json").read_text()
+    assert scene.say(play("second", {"say": "Two."}), "--continue").result == "Two."
+    assert len(scene.server.of(RUN)) == 2
+    found = scene.openmem.ok("context", "search", "first", "--all-workspaces", "--json").data
+    assert found["total_matches"] == 1
+    nothing = scene.openmem.ok("context", "search", "second", "--all-workspaces", "--json").data
+    assert nothing["total_matches"] == 0
