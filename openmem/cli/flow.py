@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from openmem.base.errors import INTERRUPTED, OpenmemError, Usage
 from openmem.cli.command import Run
 from openmem.cli.envelope import Result
-from openmem.cli.render.plan import Entry, plan_lines
+from openmem.cli.render.plan import Entry, left_lines, plan_lines
 from openmem.plan.action import Plan
 from openmem.plan.apply import apply
 from openmem.plan.diff import described, masked
@@ -80,7 +80,11 @@ def carry_out(
     agree(run, plan, wish, telling, actions)
     receipt = carry(plan) if carry else apply(plan, system, run.paths, label=wish.label)
     data["receipt"] = receipt.number
-    return Result(data=data, notes=("", *telling.done) if telling.done else ())
+    stayed = [left for left in receipt.left if left not in plan.left]  # the others were shown
+    notes = left_lines(stayed, run.paths.home, run.console.width)
+    if telling.done:
+        notes += ["", *telling.done]
+    return Result(data=data, notes=tuple(notes))
 
 
 def described_data(plan: Plan, system: System) -> dict[str, Any]:

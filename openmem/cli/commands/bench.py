@@ -35,10 +35,28 @@ def bench(
     claude: Annotated[
         str, typer.Option("--claude", help="Path of Claude Code, for first-run.")
     ] = "",
+    size: Annotated[
+        str, typer.Option("--size", help="For context: R520,L640 and the like; R16000, L12800.")
+    ] = "",
+    arms: Annotated[
+        str, typer.Option("--arms", help="For context: some of keep,drop,native,openmem.")
+    ] = "",
+    variants: Annotated[
+        str,
+        typer.Option(
+            "--variants",
+            help="For context: some of plain,echoing,forgetful,resumed,sub-agent.",
+        ),
+    ] = "",
+    window: Annotated[
+        int, typer.Option("--window", help="For context: the model's window in tokens.", min=0)
+    ] = 0,
+    seed: Annotated[int, typer.Option("--seed", help="For context: of the task.")] = 42,
     json: Json = False,
 ) -> Result:
     """Measure one thing beside its floor; exit 3 when a limit is not held."""
     from openmem.bench.catalogue import BENCHES, run
+    from openmem.bench.context.bench import wanted_of
     from openmem.cli.render.table import columns
 
     run_of(context)
@@ -47,7 +65,8 @@ def bench(
         return Result(data={"benches": dict(BENCHES)}, lines=tuple(lines))
     if name not in BENCHES:
         raise Usage(f"there is no bench {name!r}.", hint=f"Known: {', '.join(sorted(BENCHES))}.")
-    report = run(name, repeats=repeats, claude=claude)
+    wanted = wanted_of(size=size, arms=arms, variants=variants, window=window, seed=seed)
+    report = run(name, repeats=repeats, claude=claude, wanted=wanted)
     return Result(
         data=report.as_json(),
         lines=tuple(report.lines()),

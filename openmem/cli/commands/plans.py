@@ -130,7 +130,7 @@ def undo(
     """Take back the last run: its files get the bytes of before."""
     from openmem.cli.flow import Telling, Wish, carry_out
     from openmem.cli.render.runs import run_lines
-    from openmem.plan.apply import recover
+    from openmem.plan.apply import apply_replanning, recover
     from openmem.plan.receipt import plan_undo, receipts
     from openmem.plan.system import RealSystem
     from openmem.setup.running import bring_up_to_date
@@ -170,7 +170,17 @@ def undo(
     )
     undone = [receipt.label for receipt in known if receipt.number in plan.undoes]
     notes = (f"Takes back: {', '.join(undone)}.",) if undone else ()
-    result = carry_out(run, system, plan, wish, Telling(notes=notes, done=("Undone.",)))
+    result = carry_out(
+        run,
+        system,
+        plan,
+        wish,
+        Telling(notes=notes, done=("Undone.",)),
+        # An agent may rewrite its own file between the plan and the write.
+        carry=lambda _: apply_replanning(
+            lambda: plan_undo(system, run.paths, to=to), system, run.paths, label=words
+        ),
+    )
     if not dry_run and not plan.is_empty:
         bring_up_to_date(run.paths)
     return result

@@ -100,7 +100,7 @@ def start(
     from openmem.cli.flow import Telling, Wish, described_data, screen
     from openmem.cli.render.proxy import proxy_lines
     from openmem.host import lifecycle
-    from openmem.plan.apply import apply
+    from openmem.plan.apply import apply_replanning
     from openmem.plan.system import RealSystem
     from openmem.setup.look import look
     from openmem.setup.wire import plan_readdress
@@ -122,7 +122,10 @@ def start(
     # The proxy first: an agent that is sent to it must find it.
     found = lifecycle.start(paths, paths.environ, config)
     if not plan.is_empty:
-        data["receipt"] = apply(plan, system, paths, label=wish.label).number
+        receipt = apply_replanning(
+            lambda: plan_readdress(system, paths, facts, port), system, paths, label=wish.label
+        )
+        data["receipt"] = receipt.number
     notes = (*told, "") if told else ()
     return Result(
         data={**data, "proxy": found.to_json()},
@@ -154,7 +157,7 @@ def stop(
     from openmem.cli.flow import Telling, Wish, described_data, screen
     from openmem.cli.render.proxy import stopped_line
     from openmem.host import lifecycle
-    from openmem.plan.apply import apply
+    from openmem.plan.apply import apply_replanning
     from openmem.plan.system import RealSystem
     from openmem.setup.look import look_at_agents
     from openmem.setup.wire import STOP_LABEL, plan_addresses
@@ -162,7 +165,8 @@ def stop(
     run = run_of(context)
     run.console.is_quiet = quiet
     paths, system = run.paths, RealSystem(run.paths.environ)
-    plan = plan_addresses(system, paths, look_at_agents(system, paths), port=None)
+    agents = look_at_agents(system, paths)
+    plan = plan_addresses(system, paths, agents, port=None)
     data = described_data(plan, system)
     wish = Wish(label=STOP_LABEL, is_dry=dry_run, is_agreed=True, shows_diff=diff)
     told = screen(run, plan, wish, Telling(), data["actions"]) if not plan.is_empty else []
@@ -171,7 +175,13 @@ def stop(
         first = "Ends the proxy." if is_up else "The proxy does not run."
         return Result(data=data, lines=(first, *told))
     if not plan.is_empty:
-        data["receipt"] = apply(plan, system, paths, label=wish.label).number
+        receipt = apply_replanning(
+            lambda: plan_addresses(system, paths, agents, port=None),
+            system,
+            paths,
+            label=wish.label,
+        )
+        data["receipt"] = receipt.number
     stopped = lifecycle.stop(paths, now=now)
     data["proxy"] = {
         "state": stopped.state,

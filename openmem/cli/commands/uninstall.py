@@ -40,7 +40,7 @@ def uninstall(
     from openmem.cli.render.uninstall import end_lines, purged
     from openmem.host import lifecycle
     from openmem.plan.action import Left
-    from openmem.plan.apply import apply, recover
+    from openmem.plan.apply import apply_replanning, recover
     from openmem.plan.receipt import receipts
     from openmem.plan.system import RealSystem
     from openmem.setup.facts import Facts
@@ -67,7 +67,13 @@ def uninstall(
     agree(run, plan, wish, telling, data["actions"])
     left: list[Left] = []
     if not plan.is_empty:
-        left += apply(plan, system, paths, label="uninstall").left
+        receipt = apply_replanning(
+            lambda: plan_removal(system, paths, facts, is_purge=purge),
+            system,
+            paths,
+            label="uninstall",
+        )
+        left += receipt.left
     stopped, stay = finish(paths, is_purge=purge)
     left += stay
     new = [x for x in left if x not in plan.left]  # the others have been shown with the plan
