@@ -86,6 +86,18 @@ def test_what_is_done_by_hand_warned_of_and_left_is_told_apart() -> None:
     assert_golden(GOLDEN / "uninstall-left.txt", plan_lines(plan, home=HOME, width=80))
 
 
+def test_an_undo_that_can_take_nothing_back_says_so() -> None:
+    """Design, section 4: or says what it left and why."""
+    left = Left(path=f"{HOME}/x.txt", why="changed since openmem wrote it; it stays as it is")
+    lines = plan_lines(Plan(left=(left,), undoes=(1,)), home=HOME, width=80)
+    assert lines == [
+        "openmem will change no file.",
+        "",
+        "Left as it is:",
+        "  = ~/x.txt  changed since openmem wrote it; it stays as it is",
+    ]
+
+
 def test_a_second_run_says_nothing_to_do() -> None:
     """House style, CLI output."""
     assert plan_lines(Plan(), home=HOME, width=80) == ["Nothing to do."]

@@ -171,8 +171,11 @@ def plan_lines(
         return ["Nothing to do.", *left_lines(plan.left, home, width)]
     what = headline(plan, more)
     still = " Nothing is written yet." if is_dry else ""
-    lines = wrapped(f"openmem will {what}.{still}", width) if what else []
-    lines += ["", *entry_lines([*entries_of(plan, home, state_dir), *more], width)]
+    entries = entry_lines([*entries_of(plan, home, state_dir), *more], width)
+    lines = wrapped(
+        f"openmem will {what}.{still}" if what else "openmem will change no file.", width
+    )
+    lines += ["", *entries] if entries else []
     if diffs:
         lines += ["", *diffs]
     told = [f"Warning: {text}" for text in plan.warnings]
