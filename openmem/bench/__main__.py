@@ -8,6 +8,7 @@ import sys
 
 from openmem.base.errors import CHANGES_PENDING, DONE, OpenmemError
 from openmem.bench.catalogue import BENCHES, run
+from openmem.bench.context.bench import wanted_of
 
 
 def main(argv: list[str]) -> int:
@@ -16,10 +17,21 @@ def main(argv: list[str]) -> int:
     parser.add_argument("name", choices=sorted(BENCHES))
     parser.add_argument("--repeats", type=int, default=0, help="samples, 0 for the bench's own")
     parser.add_argument("--claude", default="", help="path of Claude Code, for first-run")
+    for word in ("--size", "--arms", "--variants"):
+        parser.add_argument(word, default="", help="for context: separated by commas")
+    parser.add_argument("--window", type=int, default=0, help="for context: in tokens")
+    parser.add_argument("--seed", type=int, default=42, help="for context: of the task")
     parser.add_argument("--json", action="store_true", help="print the figures as JSON")
     chosen = parser.parse_args(argv)
     try:
-        report = run(chosen.name, repeats=chosen.repeats, claude=chosen.claude)
+        wanted = wanted_of(
+            size=chosen.size,
+            arms=chosen.arms,
+            variants=chosen.variants,
+            window=chosen.window,
+            seed=chosen.seed,
+        )
+        report = run(chosen.name, repeats=chosen.repeats, claude=chosen.claude, wanted=wanted)
     except OpenmemError as fault:
         print(f"openmem: {fault.message} {fault.hint}".rstrip(), file=sys.stderr)
         return fault.exit_status

@@ -2,10 +2,24 @@
 
 from __future__ import annotations
 
+from typing import Protocol
+
 from openmem.bench import first_run, hook, proxy, stream
-from openmem.bench.figures import Report
+from openmem.bench.context.bench import Wanted
+from openmem.bench.context.bench import run as run_context
+
+
+class AnyReport(Protocol):
+    """What a bench found, for people and for scripts; `holds`: every limit is kept."""
+
+    @property
+    def holds(self) -> bool: ...
+    def as_json(self) -> dict[str, object]: ...
+    def lines(self) -> list[str]: ...
+
 
 BENCHES: dict[str, str] = {
+    "context": "Whether what was trimmed can be had back, and what the cache is spared.",
     "first-run": "What openmem adds to one `claude -p` run.",
     "hook": "CPU of a hook against an interpreter that does nothing.",
     "proxy": "Time to first byte while recording against a bare pass-through.",
@@ -13,8 +27,15 @@ BENCHES: dict[str, str] = {
 }
 
 
-def run(name: str, *, repeats: int = 0, claude: str = "") -> Report:
-    """Return a bench's report. `repeats`: samples, 0 for the bench's own. KeyError: no such one."""
+def run(
+    name: str, *, repeats: int = 0, claude: str = "", wanted: Wanted | None = None
+) -> AnyReport:
+    """Return a bench's report. KeyError: no such one.
+
+    `repeats`: samples, 0 for the bench's own; `claude`: for first-run; `wanted`: for context.
+    """
+    if name == "context":
+        return run_context(wanted or Wanted())
     if name == "first-run":
         return first_run.run(repeats=repeats or 9, claude=claude)
     if name == "hook":

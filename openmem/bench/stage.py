@@ -110,6 +110,10 @@ class Stage:
         wait_for_port(port, process, log_path)
         return port
 
+    def end_last(self) -> None:
+        """End the child that was started last."""
+        _end(self._children.pop())
+
     def allow_everything(self) -> None:
         """Write a policy that stores every session, so that the proxy has work to do."""
         folder = os.path.join(self.home, ".config/openmem")
