@@ -7,6 +7,8 @@ may be another one than in the step before.
 
 from __future__ import annotations
 
+import resource
+
 from openmem.base.errors import NotFound, StoreUnavailable
 from openmem.base.paths import Paths
 from openmem.context.sandbox.pattern import Filters, Source, find_lines
@@ -28,7 +30,7 @@ def search(paths: Paths, query: Query, scope: Scope) -> Page:
     Usage when the query is not one (see `Query.checked`, and patterns that do not compile);
     NotFound when it names a session that has no store.
     """
-    searcher = Searcher(paths, open_sessions=64)
+    searcher = Searcher(paths)
     try:
         return searcher.search(query, scope)
     finally:
@@ -38,9 +40,10 @@ def search(paths: Paths, query: Query, scope: Scope) -> Page:
 class Searcher:
     """Searches with readers kept open between searches. Not thread-safe."""
 
-    def __init__(self, paths: Paths, *, open_sessions: int = 256) -> None:
+    def __init__(self, paths: Paths, *, open_sessions: int = 0) -> None:
+        """`open_sessions`: files kept open; 0 for a quarter of what the process may open."""
         self._paths = paths
-        self._pool = ReaderPool(open_sessions)
+        self._pool = ReaderPool(open_sessions or _files_to_keep_open())
         self._scopes = ScopeFilter()
 
     def search(self, query: Query, scope: Scope) -> Page:
@@ -139,6 +142,12 @@ class Searcher:
             agent=entry.agent,
             cwd=entry.cwd,
         )
+
+
+def _files_to_keep_open() -> int:
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    # macOS gives a process 256; a server has sockets and pipes beside them.
+    return 256 if soft == resource.RLIM_INFINITY else max(16, min(256, soft // 4))
 
 
 def _neighbour(row: StoredRow) -> Neighbour:

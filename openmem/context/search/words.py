@@ -51,10 +51,14 @@ class Best:
 
 @dataclass(slots=True)
 class _Session:
-    """A session during one search. `found`: for each term, None where it is not."""
+    """A session during one search. `found`: for each term, None where it is not.
+
+    `known`: what it answered before, by question and ways of looking.
+    """
 
     entry: Entry
     found: list[Found | None] = field(default_factory=list)
+    known: dict[object, object] = field(default_factory=dict)
 
     @property
     def has_all(self) -> bool:
@@ -97,9 +101,9 @@ class WordSearch:
     def look_up(self) -> None:
         """Look all terms up in all sessions."""
         for session in self._sessions:
-            session.found = [None] * len(self._terms)
+            self._look_into(session)
         for number in range(len(self._terms)):
-            self._look_for(number)
+            self._look_otherwise(number)
         if self._terms and not any(self._rows):
             self._look_inside_words()
         self._counted = self._terms_that_tell()
@@ -122,17 +126,7 @@ class WordSearch:
         """Return how many lines hold every word."""
         if not self._terms or not all(self._rows):
             return 0
-        terms = self._chosen(range(len(self._terms)))
-        total = 0
-        for session in self._sessions:
-            if session.has_all:
-                only = session.found[0] if len(terms) == 1 else None
-                total += (
-                    only.lines
-                    if only
-                    else self._ask(session, lambda lookup: lookup.lines_with_all(terms), 0)
-                )
-        return total
+        return sum(self._lines_of(session) for session in self._sessions if session.has_all)
 
     def best(self) -> list[Best]:
         """Return the best rows with their excerpts, the best one first."""
@@ -149,16 +143,28 @@ class WordSearch:
     def _chosen(self, numbers: Sequence[int]) -> list[tuple[Term, Tier]]:
         return [(self._terms[number], self._tiers[number]) for number in numbers]
 
-    def _look_for(self, number: int) -> None:
-        """Look a term up in every session, in the first way in which it is found anywhere."""
-        tier: Tier | None = self._tiers[number]
-        while tier is not None:
+    def _look_into(self, session: _Session) -> None:
+        """Ask a session for all that is usually needed of it while its file is open."""
+        session.found = [None] * len(self._terms)
+        for number, tier in enumerate(self._tiers):
+            if tier is not Tier.LITERAL:
+                self._rows[number] += self._find_in(session, number, tier)
+        if len(self._terms) > 1 and any(session.found):
+            self._row_count(session)
+            if session.has_all:
+                self._lines_of(session)
+                self._phrase_rows(session)
+
+    def _look_otherwise(self, number: int) -> None:
+        """Look for a term that is nowhere in the other ways, until it is found anywhere."""
+        term, first = self._terms[number], self._tiers[number]
+        # A term of marks alone was not looked for yet: every line has to be read for it.
+        tier = first if first is Tier.LITERAL else term.next_tier(first)
+        while tier is not None and not self._rows[number]:
             self._tiers[number] = tier
             self._rows[number] = self._find(number, tier)
-            if self._rows[number]:
-                self.is_literal |= tier is Tier.LITERAL
-                return
-            tier = self._terms[number].next_tier(tier)
+            self.is_literal |= tier is Tier.LITERAL and self._rows[number] > 0
+            tier = term.next_tier(tier)
 
     def _look_inside_words(self) -> None:
         """No term is anywhere as a word: look for them inside of words, as in `readTimeoutMs`."""
@@ -169,19 +175,49 @@ class WordSearch:
                 self.is_literal |= self._rows[number] > 0
 
     def _find(self, number: int, tier: Tier) -> int:
-        term = self._terms[number]
         deadline = time.monotonic() + _LITERAL_SECONDS
         rows = 0
         for session in self._sessions:
             if tier is Tier.LITERAL and time.monotonic() > deadline:
                 self.timed_out = True
                 break
-            found = self._ask(
-                session, lambda lookup: lookup.find(term, tier, self._most_lines), None
-            )
-            session.found[number] = found if found and found.rows else None
-            rows += found.rows if found else 0
+            rows += self._find_in(session, number, tier)
         return rows
+
+    def _find_in(self, session: _Session, number: int, tier: Tier) -> int:
+        term = self._terms[number]
+        found = self._ask(session, lambda lookup: lookup.find(term, tier, self._most_lines), None)
+        session.found[number] = found if found and found.rows else None
+        return found.rows if found else 0
+
+    def _lines_of(self, session: _Session) -> int:
+        """Return how many lines of a session that has all terms hold every one."""
+        only = session.found[0] if len(self._terms) == 1 else None
+        if only:
+            return only.lines
+        terms = self._chosen(range(len(self._terms)))
+        return self._remembered(session, "lines", lambda lookup: lookup.lines_with_all(terms), 0)
+
+    def _phrase_rows(self, session: _Session) -> set[int]:
+        """Return the rows in which a line holds all the words as one phrase."""
+        phrase = whole_phrase(self._terms)
+        if not phrase:
+            return set()
+        nothing: set[int] = set()
+        return self._remembered(
+            session, "phrase", lambda lookup: lookup.rows_with_phrase(phrase), nothing
+        )
+
+    def _row_count(self, session: _Session) -> int:
+        return self._remembered(session, "rows", lambda lookup: lookup.row_count(), 0)
+
+    def _remembered(
+        self, session: _Session, what: str, question: Callable[[Lookup], _T], otherwise: _T
+    ) -> _T:
+        key = (what, tuple(self._tiers))
+        if key not in session.known:
+            session.known[key] = self._ask(session, question, otherwise)
+        return session.known[key]  # type: ignore[return-value]
 
     def _ask(self, session: _Session, question: Callable[[Lookup], _T], otherwise: _T) -> _T:
         """Return a session's answer; `otherwise`, and a line in `skipped`, if it cannot be read."""
@@ -202,7 +238,7 @@ class WordSearch:
         total = 0
         for session in self._sessions:
             if any(session.found):
-                total += self._ask(session, lambda lookup: lookup.row_count(), 0)
+                total += self._row_count(session)
         if total < _COMMON_ROWS:
             return live
         return [n for n in live if self._rows[n] <= total * _COMMON_SHARE] or live
@@ -231,10 +267,7 @@ class WordSearch:
             for key, lines in found.lines_by_row.items() if found else ():
                 numbers_by_row.setdefault(key, []).append(number)
                 scores[key] = scores.get(key, 0.0) + weight * lines / (lines + 1.2)
-        with_phrase: set[int] = set()
-        phrase = whole_phrase(self._terms)
-        if phrase and session.has_all:
-            with_phrase = self._ask(session, lambda lookup: lookup.rows_with_phrase(phrase), set())
+        with_phrase = self._phrase_rows(session) if session.has_all else set[int]()
         best = heapq.nlargest(
             most,
             numbers_by_row,
