@@ -314,6 +314,19 @@ def test_a_compacted_conversation_is_a_new_thread_and_repeats_no_text(
     assert event.values["dropped"] == 8
 
 
+def test_prompts_kept_by_a_compaction_are_not_said_again(recorder: Recorder, paths: Paths) -> None:
+    """Agents, 3.4, Codex: the user's messages stay, verbatim, without the answers between them."""
+    recorder.record_request("s", incoming(TALK))
+    kept = [TALK[0], TALK[2], TALK[6], user("Another model summarised: 12 files."), user("go on")]
+    recorder.record_request("s", incoming(kept))
+    assert [(r.text, r.source) for r in stored(paths)][9:] == [
+        ("in src only", 4), ("and tests?", 9), ("Another model summarised: 12 files.", 0),
+        ("go on", 0),
+    ]  # fmt: skip
+    in_context = [r.seq for r in stored(paths) if r.in_context]
+    assert in_context == [1, 4, 9, 10, 11, 12, 13]
+
+
 def test_a_cleared_tool_result_stores_only_itself_again(recorder: Recorder, paths: Paths) -> None:
     """Ours: a client that clears an old result rewrites the chain, not what was said after it."""
     recorder.record_request("s", incoming(TALK))

@@ -121,7 +121,7 @@ class RequestRows:
     def _add(self, tables: Tables, thread_id: int, copies: _Copies) -> tuple[list[list[int]], int]:
         walk = self._walk
         head_seq = walk.memory.head_seq(walk.known) if walk.memory else 0
-        said_before = _last_assistant(walk)
+        said_before = _last_said_before(walk)
         by_text: dict[str, int] = {}
         all_seqs: list[list[int]] = []
         masked = 0
@@ -258,9 +258,18 @@ def _came_back(found: Found) -> bool:
     return not found.in_context and not found.is_trimmed
 
 
-def _last_assistant(walk: Walk) -> int:
-    """Return the number of the last assistant message that was read, -1 when there is none."""
-    return max((n for n, message in enumerate(walk.messages) if message.is_assistant), default=-1)
+def _last_said_before(walk: Walk) -> int:
+    """Return the number of the last message read that is history, -1 when none is.
+
+    What is new stands at the end: the last message that is no reminder, unless the agent said it.
+    """
+    last = -1
+    for number, message in enumerate(walk.messages):
+        if message.is_assistant:
+            last = number
+        elif any(row.content_key for row in message.keyed):
+            last = max(last, number - 1)
+    return last
 
 
 def is_repeated(before: ThreadMemory, walk: Walk) -> bool:
