@@ -147,7 +147,7 @@ class Ledger(LedgerReader):
         )
         if draft.trust != "rejected":
             self._tell(connection, "remember", created, draft.bank)
-        if draft.supersedes:
+        if draft.supersedes and not draft.is_proposal:
             replaced = draft.supersedes
             by = {"superseded_by": created}
             self._append(connection, "supersede", replaced, draft.bank, draft.actor, by, "")
@@ -199,6 +199,24 @@ class Ledger(LedgerReader):
             supersedes=old.id,
             allow_same=normalised(text) == normalised(old.text),
         )
+
+    def propose(self, memory_id: str, text: str, actor: Actor, session_id: str = "") -> Memory:
+        """Record a pending statement that is to replace an accepted one, which stays until then."""
+        old = self._active(memory_id)
+        draft = Draft(
+            bank=old.bank,
+            text=text,
+            kind=old.kind,
+            actor=actor,
+            trust="pending",
+            source=Source(session_id=session_id),
+            supersedes=old.id,
+            is_proposal=True,
+        )
+        outcome = self.add_all([draft])[0]
+        if isinstance(outcome, Failed):
+            raise outcome
+        return self.memory(outcome)
 
     def replace(self, memory_id: str, by: str, actor: Actor) -> Memory:
         """Mark a statement as replaced by another that is remembered already. NotFound, Failed."""

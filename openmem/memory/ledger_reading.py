@@ -190,11 +190,11 @@ class LedgerReader:
         )
         return str(rows[0][0]) if rows else ""
 
-    def outbox(self, provider: str) -> list[tuple[int, str, str, str, int]]:
-        """Return (number, verb, memory id, bank, tries) of what waits, oldest first."""
+    def outbox(self, provider: str, limit: int = 2_000) -> list[tuple[int, str, str, str, int]]:
+        """Return (number, verb, memory id, bank, tries) of what waits; "erase" comes last."""
         rows = self._file.read(
             "SELECT number, verb, memory_id, bank, tries FROM outbox WHERE provider = ?"
-            " ORDER BY number",
+            f" ORDER BY verb = 'erase', number LIMIT {limit:d}",
             (provider,),
         )
         return [(int(n), str(v), str(m), str(b), int(t)) for n, v, m, b, t in rows]

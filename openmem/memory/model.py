@@ -82,7 +82,8 @@ class Draft:
     """A memory that is about to be recorded. `text`: masked. Times as in `Memory`.
 
     `recorded_at`: when it was recorded elsewhere (an import), "" for now. `memory_id`: "" for a
-    new one. `allow_same`: also when an active one says the same.
+    new one. `allow_same`: also when an active one says the same. `is_proposal`: what it supersedes
+    stays active until a person accepts this one.
     """
 
     bank: str
@@ -97,6 +98,7 @@ class Draft:
     memory_id: str = ""
     supersedes: str = ""
     allow_same: bool = False
+    is_proposal: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

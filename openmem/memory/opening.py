@@ -1,0 +1,34 @@
+"""Memory as the settings say: the key, the provider, the facade over both.
+
+Standard library only: hooks open memory this way too.
+"""
+
+from __future__ import annotations
+
+from openmem.base.config import Config, load_config
+from openmem.base.installation import ensure_key, read_key
+from openmem.base.paths import Paths
+from openmem.memory.facade import Memories
+from openmem.memory.providers.registry import provider_of
+
+
+def open_memories(
+    paths: Paths, *, config: Config | None = None, busy_seconds: float = 10.0
+) -> Memories:
+    """Return the facade; files are opened when they are needed. InvalidConfig, Usage."""
+    config = config or load_config(paths.config_file, paths.environ)
+    provider = provider_of(config.text("provider"), paths)
+    return Memories(paths, ensure_key(paths), provider, busy_seconds=busy_seconds)
+
+
+def open_to_read(
+    paths: Paths, *, config: Config | None = None, busy_seconds: float = 10.0
+) -> Memories | None:
+    """Return the facade for reading, None where nothing was ever remembered; creates nothing."""
+    key = read_key(paths)
+    if key is None:
+        return None
+    config = config or load_config(paths.config_file, paths.environ)
+    provider = provider_of(config.text("provider"), paths)
+    memories = Memories(paths, key, provider, busy_seconds=busy_seconds)
+    return memories if memories.ledger.exists() else None
