@@ -22,6 +22,7 @@ from dataclasses import asdict
 from typing import Any
 
 import openmem
+from openmem.context.proxy import memory
 from openmem.context.proxy.recording import frames
 from openmem.context.proxy.recording.job import Job
 from openmem.context.proxy.settings import ProxySettings
@@ -29,6 +30,7 @@ from openmem.context.proxy.settings import ProxySettings
 _LOG = logging.getLogger("openmem.proxy")
 _STUCK_SECONDS = 30.0
 _CLOSE_SECONDS = 5.0
+_SETTLED_SECONDS = 1.0
 _RESTART_SECONDS = (0.0, 0.5, 2.0, 5.0, 15.0)
 _ENVIRONMENT = ("HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_RUNTIME_DIR")
 
@@ -51,6 +53,7 @@ class RecorderLink:
         self._restart: asyncio.TimerHandle | None = None
         self._failures = 0
         self._is_closing = False
+        self._has_had_large = False
         self._last_word = 0.0
         self.restarts = 0
 
@@ -212,6 +215,7 @@ class RecorderLink:
         if self._held + size > self._settings.queue_limit_bytes:
             self.send(frames.FAULT, 0, {**about(), "why": "recorder-behind"})
             return "recorder-behind"
+        self._has_had_large = self._has_had_large or size >= memory.LARGE_BYTES
         self._next += 1
         job = Job(self, self._next, about)
         self._jobs[job.number] = job
@@ -239,6 +243,10 @@ class RecorderLink:
         if self._jobs.pop(job.number, None) is not None:
             job.resolve(outcome)
             self._on_outcome(outcome)
+            if self._has_had_large and not self._jobs:
+                self._has_had_large = False
+                loop = asyncio.get_running_loop()
+                loop.call_later(_SETTLED_SECONDS, loop.run_in_executor, None, memory.give_back)
 
     def reserve(self, size: int) -> bool:
         if self._held + size > self._settings.queue_limit_bytes:

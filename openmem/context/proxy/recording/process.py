@@ -11,7 +11,6 @@ must not end it in the middle of its work.
 
 from __future__ import annotations
 
-import ctypes
 import io
 import json
 import os
@@ -31,6 +30,7 @@ from openmem.base.errors import OpenmemError
 from openmem.base.installation import ensure_key
 from openmem.base.paths import Paths
 from openmem.base.redact import Redacted
+from openmem.context.proxy import memory
 from openmem.context.proxy.recording import frames
 from openmem.context.proxy.recording.exchanges import About, Admitted, Exchange, Recordings
 from openmem.context.proxy.recording.reply import ReplyReader
@@ -41,7 +41,6 @@ from openmem.context.trim.limits import TrimSettings
 
 _LANES = 4
 _READ_BYTES = 1 << 18
-_LARGE_BYTES = 1 << 20
 _NICENESS = 5
 _SWITCH_SECONDS = 0.0005
 _QUIET_SECONDS = 30.0
@@ -225,12 +224,12 @@ class RecorderProcess:
     def _room_for(self, job: _Job) -> Iterator[None]:
         """Let one large body at a time in: decoded it is several times its size."""
         job.size = max(job.size, sum(map(len, job.body)))
-        if job.size < _LARGE_BYTES:
+        if job.size < memory.LARGE_BYTES:
             yield
             return
         with self._large_lock:
             yield
-            _give_back_memory()
+            memory.give_back()
 
     def _head(self, job: _Job, about: dict[str, Any]) -> None:
         if job.exchange is not None:
@@ -290,22 +289,6 @@ class RecorderProcess:
 
 def _about(told: dict[str, Any]) -> About:
     return About(route=told["route"], headers=told["headers"])
-
-
-def _malloc_trim() -> Callable[[int], int] | None:
-    try:
-        return ctypes.CDLL(None).malloc_trim
-    except (OSError, AttributeError):
-        return None  # another C library, which needs no telling
-
-
-_TRIM = _malloc_trim()
-
-
-def _give_back_memory() -> None:
-    """Give freed memory back to the system; the C library keeps it otherwise."""
-    if _TRIM is not None:
-        _TRIM(0)
 
 
 def _say(error: BaseException) -> None:

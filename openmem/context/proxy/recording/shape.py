@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from openmem.context.formats.messages import RequestView
+from openmem.context.formats.view import RequestView
 from openmem.context.proxy.recording.prefix import LONG_TTL_SECONDS, TTL_SECONDS, Prompt
 
 _MARK = b'"cache_control"'
