@@ -108,6 +108,10 @@ class WireFormat(Protocol):
         """Return a results item, each of its texts replaced where `compress` gives one."""
         ...
 
+    def fault_of(self, body: bytes) -> str:
+        """Return why the provider would refuse the shape of a body, "" when it would not."""
+        ...
+
     def arranged(self, kept: list[tuple[Item, list[bytes]]]) -> list[bytes]:
         """Return the kept items' bytes in an order that the provider accepts."""
         ...
@@ -144,3 +148,13 @@ def is_side_request(items: Sequence[Item]) -> bool:
             continue
         return item.is_notice
     return False
+
+
+def unpaired(items: Sequence[Item]) -> str:
+    """Return which rule of tool pairs a list of items breaks, "" for none."""
+    open_calls: set[str] = set()
+    for number, item in enumerate(items):
+        if item.results - open_calls:
+            return f"item {number} answers a call that is not there"
+        open_calls = (open_calls | item.calls) - item.results
+    return "a tool call has no result" if open_calls else ""

@@ -209,13 +209,23 @@ class Trimmer:
                 is_settled=is_settled,
                 refusal=_refusal(before, limits, items),
             )
+        bound = form.with_binding(envelope) if state.binding_repair else None
+        body = render_view(form, bound or envelope, items, cut, self._compress())
+        fault = _own_fault(form, body, ask.body)
+        if fault and cut.pointer:
+            # The stored cut does not fit any more: all of the history, without its old thinking.
+            problem = f"the view would be refused: {fault}"
+            cut, made = self._bare_cut(items), None
+            body = render_view(form, envelope, items, cut, self._compress()) if cut else ask.body
+            fault = _own_fault(form, body, ask.body)
+        if cut is None or fault:
+            raise NotTrimmable(fault or problem)
         if made or problem:
             trims.put(thread, replace(state, cut=cut, model=envelope.model))
             save_trims(self._paths, ask.sid, trims)
         after = self._tokens(envelope, items, cut, state)
-        bound = form.with_binding(envelope) if state.binding_repair else None
         return View(
-            body=render_view(form, bound or envelope, items, cut, self._compress()),
+            body=body,
             weight=self._weight(envelope, items, cut),
             thread=thread,
             turn=cut.turn,
@@ -364,10 +374,10 @@ class Trimmer:
             pointer=pointer_text(ask.sid, cut.dropped, masked),
         )
         try:
-            render_view(form, envelope, items, cut, self._compress())
+            body = render_view(form, envelope, items, cut, self._compress())
         except NotTrimmable:
             return None  # no legal order: the stored cut, or none, goes on
-        return cut
+        return None if _own_fault(form, body, ask.body) else cut
 
     def _tokens(
         self,
@@ -471,6 +481,12 @@ def _refusal(tokens: int, limits: Thresholds, items: Sequence[Item]) -> str:
         f"prompt is too long: {tokens} tokens > {limits.window} maximum "
         "(openmem: nothing is left to trim; compact the session or begin another)"
     )
+
+
+def _own_fault(form: WireFormat, body: bytes, original: bytes) -> str:
+    """Return which rule a view breaks that the client's own request does not."""
+    fault = form.fault_of(body)
+    return fault if fault and not form.fault_of(original) else ""
 
 
 def _beginning(items: Sequence[Item]) -> str:

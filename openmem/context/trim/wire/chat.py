@@ -14,7 +14,7 @@ import msgspec
 
 from openmem.context.trim.estimate import tiled_image_tokens
 from openmem.context.trim.images import image_size
-from openmem.context.trim.items import Envelope, Item, Kind, NotTrimmable
+from openmem.context.trim.items import Envelope, Item, Kind, NotTrimmable, unpaired
 from openmem.context.trim.raw import (
     join_list,
     join_object,
@@ -113,6 +113,10 @@ class ChatFormat:
         content = value_of(member(parts, "content") or b"null")
         short = compress(content) if isinstance(content, str) else None
         return raw if short is None else with_member(parts, "content", _ENCODE(short))
+
+    def fault_of(self, body: bytes) -> str:
+        _, raws = self.split(body)
+        return unpaired([self.item(raw, is_last=False) for raw in raws])
 
     def arranged(self, kept: list[tuple[Item, list[bytes]]]) -> list[bytes]:
         return [raw for _, raws in kept for raw in raws]

@@ -17,6 +17,7 @@ from openmem.context.rows import reminder_texts
 from openmem.context.trim.estimate import image_tokens
 from openmem.context.trim.images import image_size
 from openmem.context.trim.items import Envelope, Item, Kind, NotTrimmable, Profile
+from openmem.context.trim.legality import first_fault
 from openmem.context.trim.raw import (
     Parts,
     join_list,
@@ -138,6 +139,9 @@ class MessagesFormat:
             return raw
         blocks = [_compressed_block(block, compress) for block in list_parts(content)]
         return _with_content(parts, join_list(blocks))
+
+    def fault_of(self, body: bytes) -> str:
+        return first_fault(body)
 
     def arranged(self, kept: list[tuple[Item, list[bytes]]]) -> list[bytes]:
         """Return the messages with every system group behind a user message.

@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from openmem.context.trim.items import Envelope, Item, Kind, NotTrimmable
+from openmem.context.trim.items import Envelope, Item, Kind, NotTrimmable, unpaired
 from openmem.context.trim.raw import (
     join_list,
     join_object,
@@ -139,6 +139,10 @@ class ResponsesFormat:
                 piece if short is None else with_member(object_parts(piece), "text", _ENCODE(short))
             )
         return with_member(parts, "output", join_list(inner))
+
+    def fault_of(self, body: bytes) -> str:
+        _, raws = self.split(body)
+        return unpaired([self.item(raw, is_last=False) for raw in raws])
 
     def arranged(self, kept: list[tuple[Item, list[bytes]]]) -> list[bytes]:
         return [raw for _, raws in kept for raw in raws]
