@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-from openmem.context.formats.messages import RequestView
+from openmem.context.formats.view import RequestView
 from openmem.context.rows import Block
 from openmem.context.session import Registration
 

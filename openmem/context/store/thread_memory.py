@@ -16,7 +16,7 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from openmem.context.formats.messages import RawMessage
+from openmem.context.formats.view import RawMessage
 
 _THREADS_KEPT = 8
 _KEY_BYTES = 16

@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from openmem.context.formats.messages import RawMessage, blocks_of
+from openmem.context.formats.registry import FORMATS
+from openmem.context.formats.view import RawMessage
 from openmem.context.rows import (
     Block,
     KeyedBlock,
@@ -63,12 +64,13 @@ def walk_request(key: bytes, incoming: Incoming, memories: Memories, is_known: I
     """
     raws = incoming.view.messages
     memory, known = memories.longest_match(incoming.kind, incoming.agent_id, raws)
+    form = FORMATS[incoming.view.wire]
     names: dict[str, str] = {}
     if memory:
         # The results that come next name calls of the message before, or before a reminder.
-        for raw in raws[max(0, known - 3) : known]:
-            blocks_of(raw, names)
-    decoded = [blocks_of(raw, names) for raw in raws[known:]]
+        for raw in raws[max(0, known - form.looks_back) : known]:
+            form.blocks(raw, names)
+    decoded = [form.blocks(raw, names) for raw in raws[known:]]
     seed = memory.seed if memory else _seed(key, incoming, decoded, is_known)
     head = memory.head(known) if memory else seed
     messages: list[WalkedMessage] = []
