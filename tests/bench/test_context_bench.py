@@ -334,6 +334,13 @@ def test_tokens_follow_what_a_text_is_made_of() -> None:
 # --- runs
 
 
+def test_a_loop_streams_the_whole_task_in_one_turn() -> None:
+    """Ours: an agent that works alone for hours opens no new turn."""
+    one = run_one(task_of("L160", 42), "keep", "loop", WINDOW)
+    assert (one.lookups.share, one.counts.share, one.unknown) == (1.0, 1.0, 0)
+    assert one.above_soft == 0 and one.requests == len(task_of("L160", 42).operations) + 2
+
+
 @pytest.mark.parametrize("arm", ["keep", "drop", "native"])
 def test_the_baselines_run_to_their_end(arm: str) -> None:
     """Issue 4, Show it: the arms beside ours. What they forget, they answer with UNKNOWN."""
@@ -349,7 +356,7 @@ def test_the_baselines_run_to_their_end(arm: str) -> None:
 
 @pytest.mark.heavy
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("variant", ["echoing", "forgetful", "resumed", "sub-agent"])
+@pytest.mark.parametrize("variant", ["echoing", "forgetful", "resumed", "sub-agent", "loop"])
 def test_openmem_holds_every_limit_on_a_small_log(
     variant: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

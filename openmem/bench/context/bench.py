@@ -28,7 +28,7 @@ from openmem.bench.stage import Stage
 from openmem.context.models import load_models, model_of
 from openmem.context.trim.limits import Thresholds, TrimSettings, thresholds_of
 
-VARIANTS = ("plain", "echoing", "forgetful", "resumed", "sub-agent")
+VARIANTS = ("plain", "echoing", "forgetful", "resumed", "sub-agent", "loop")
 SMALL_SIZES = ("R520", "L640")
 SMALL_WINDOW, LARGE_WINDOW = 32_768, 200_000
 _LARGE_RECORDS = 1_000
@@ -116,7 +116,13 @@ def run_one(task: Task, arm: str, variant: str, window: int) -> Outcome:
             session.compact_at = window * 4 // 5
         session.arm = arm
         try:
-            run_task(session, task, sub_agents=variant == "sub-agent", resume=resume)
+            run_task(
+                session,
+                task,
+                sub_agents=variant == "sub-agent",
+                in_loop=variant == "loop",
+                resume=resume,
+            )
         finally:
             session.line.close()
         if arm == "openmem":

@@ -3,14 +3,15 @@
 It answers from lines it can see; what it cannot see it looks up when a tool for that is offered
 and it has been told of it; else it says UNKNOWN. Variants, since one script hides faults:
 `echoing` repeats found lines in its answers and through the shell, so that a store that counts
-them too is caught; `forgetful` looks things up only where the pointer itself names the tool.
+them too is caught; `forgetful` looks things up only where the pointer itself names the tool. Where
+an operation comes as the shell's output (`loop`), it is read there.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import blake2b
 from typing import Any
 
@@ -40,6 +41,8 @@ _SCOPE = re.compile(
 )
 _MATCHING = re.compile(r"([\d,]+) lines? match")
 _POINTER = "[openmem:"
+_SHORTENED = "[openmem: …]"
+_OPERATION = "remaining after this) ==="
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +69,10 @@ class Script:
             if _is_errand(request):
                 return [_text("Looking."), _call(request, "Bash", command="git log -3")]
             return [_text("Ready."), _call(request, "Bash", command=READY)]
-        asked = _asked(prompt)
+        return self._operation(request, prompt)
+
+    def _operation(self, request: Request, text: str) -> list[Block]:
+        asked = _asked(text)
         if asked is None:
             return [_call(request, "Bash", command=READY)]
         return self._answer(request, asked)
@@ -76,10 +82,13 @@ class Script:
     ) -> list[Block]:
         calls = {b["id"]: b for b in _blocks(spoken[-2]) if b["type"] == "tool_use"}
         looked_up = [
-            str(_result_text(result))
+            _result_text(result)
             for result in results
             if calls[result["tool_use_id"]]["name"] != "Bash"
         ]
+        shown = next((t for t in map(_result_text, results) if t.startswith("===")), "")
+        if shown and not looked_up:
+            return self._operation(request, shown)
         if not looked_up:
             return [_text("Done." if _is_errand(request) else "Waiting for the next operation.")]
         asked = _asked(_newest_prompt(spoken))
@@ -88,6 +97,7 @@ class Script:
         return self._said(request, asked, asked.found_in(looked_up[0]))
 
     def _answer(self, request: Request, asked: Asked) -> list[Block]:
+        asked = replace(asked, in_loop=_prompts_by_tool(request))
         seen = asked.seen_in(request)
         if seen is not None:
             return self._said(request, asked, seen)
@@ -134,6 +144,7 @@ class Asked:
     wants_tag: bool = False
     scope: Mapping[str, str] | None = None
     number: int = 0
+    in_loop: bool = False
 
     @property
     def is_count(self) -> bool:
@@ -184,7 +195,12 @@ class Asked:
         if self.needs_sql:
             return {**session, "sql": self._sql()}
         if self.scope is not None:
-            return {**session, "pattern": self._pattern(), "role": "user", "count": True}
+            return {
+                **session,
+                "pattern": self._pattern(),
+                "role": ["user", "tool"] if self.in_loop else "user",
+                "count": True,
+            }
         if self.key:
             if self.number % 2:
                 return {**session, "pattern": f"^SET {self.key} = "}
@@ -197,7 +213,7 @@ class Asked:
         assert self.scope is not None
         level, service = self.scope.get("level") or "%", self.scope.get("service") or "%"
         tests = [
-            "role = 'user'",
+            "role IN ('user', 'tool') AND NOT echo" if self.in_loop else "role = 'user'",
             f"text LIKE '____-__-__T__:__:__Z [{level}] {service} req=________ %'",
         ]
         if self.scope.get("begin"):
@@ -243,7 +259,10 @@ def _asked(prompt: str) -> Asked | None:
 def _shows_all(texts: list[str]) -> bool:
     """Return whether the log batches that are visible leave no line out."""
     ranges = sorted(
-        (int(m.group(1)), int(m.group(2))) for text in texts for m in _BATCH.finditer(text)
+        (int(m.group(1)), int(m.group(2)))
+        for text in texts
+        if _SHORTENED not in text
+        for m in _BATCH.finditer(text)
     )
     wanted = 0
     for first, last in ranges:
@@ -265,19 +284,31 @@ def _prompt_of(message: Mapping[str, Any]) -> str:
 
 
 def _newest_prompt(spoken: list[Mapping[str, Any]]) -> str:
+    """Return the newest operation: what was said, or what the shell gave in a loop."""
     for message in reversed(spoken):
-        if message["role"] == "user" and (prompt := _prompt_of(message)):
-            return prompt
+        if message["role"] == "user":
+            for block in _blocks(message):
+                text = _result_text(block) if block["type"] == "tool_result" else block["text"]
+                if _OPERATION in text:
+                    return text
     return ""
 
 
+def _prompts_by_tool(request: Request) -> bool:
+    """Return whether operations come as results of the shell, in one long turn."""
+    newest = next(m for m in reversed(request["messages"]) if m["role"] == "user")
+    return any(block["type"] == "tool_result" for block in _blocks(newest))
+
+
 def _user_texts(request: Request) -> Iterator[str]:
-    """Yield what the person said, the newest first."""
+    """Yield what the person said and what tools gave, the newest first."""
     for message in reversed(request["messages"]):
         if message["role"] == "user":
             for block in _blocks(message):
                 if block["type"] == "text":
                     yield block["text"]
+                elif block["type"] == "tool_result":
+                    yield _result_text(block)
 
 
 def _texts_of(request: Request) -> Iterator[str]:

@@ -15,6 +15,7 @@ from typing import Any
 
 import msgspec
 
+from openmem.base.frame import POINTER_OPEN
 from openmem.bench.context.cache import Piece, PromptCache, Used
 from openmem.bench.context.tokens import tokens_of
 
@@ -26,8 +27,9 @@ Reply = Callable[[Mapping[str, Any]], list[dict[str, Any]]]
 class Served:
     """One request as it arrived. `number`: the client's own; `thread`: "" for the main one.
 
-    `head`, `kept`, `before`: tokens of tools, system and first message; of what this prompt keeps
-    of the thread's last one; of that last one. `in_loop`: it carries tool results, not a prompt.
+    `head`, `kept`, `before`: tokens of tools, system and first message (up to a pointer, which a
+    trim inside the first turn puts there); of what this prompt keeps of the thread's last one; of
+    that last one. `in_loop`: it carries tool results, not a prompt.
     `refusal`: what was answered in place of a reply.
     """
 
@@ -45,14 +47,6 @@ class Served:
     seconds: float = 0.0
 
 
-@dataclass(slots=True)
-class _Last:
-    """A thread's last prompt."""
-
-    pieces: list[Piece] = field(default_factory=list)
-    head: int = 0
-
-
 class Refused(Exception):
     """A 400, with its text."""
 
@@ -65,7 +59,7 @@ class Provider:
         self.faults: list[str] = []
         self._reply, self._window = reply, window
         self._cache = PromptCache()
-        self._last: dict[str, _Last] = {}
+        self._last: dict[str, list[Piece]] = {}
         self._known: dict[bytes, tuple[int, int]] = {}
         self._lock = threading.Lock()
 
@@ -91,13 +85,13 @@ class Provider:
         if not refusal:
             signature = {"type": "thinking", "thinking": "", "signature": prompt.signature}
             blocks = [signature, *self._reply(request)]
-        last = self._last.get(thread, _Last())
+        last = self._last.get(thread, [])
         now = len(self.log) * SECONDS_A_REQUEST
         used = Used(read=0, written=0, uncached=0)
         if not refusal:
             used = self._cache.serve(prompt.pieces, now)
         common = 0
-        for one, other in zip(last.pieces, prompt.pieces, strict=False):
+        for one, other in zip(last, prompt.pieces, strict=False):
             if one.digest != other.digest:
                 break
             common += one.tokens
@@ -106,10 +100,10 @@ class Provider:
                 number=number,
                 thread=thread,
                 used=used,
-                head=prompt.head_tokens,
-                head_changed=bool(last.pieces) and last.head != prompt.head,
+                head=sum(piece.tokens for piece in prompt.pieces[: prompt.head]),
+                head_changed=bool(last) and not _begins_alike(last, prompt),
                 kept=common,
-                before=sum(piece.tokens for piece in last.pieces),
+                before=sum(piece.tokens for piece in last),
                 messages=len(request["messages"]),
                 in_loop=prompt.in_loop,
                 output=sum(tokens_of(str(block)) for block in blocks),
@@ -118,7 +112,7 @@ class Provider:
         )
         if refusal:
             raise Refused(refusal)
-        self._last[thread] = _Last(pieces=prompt.pieces, head=prompt.head)
+        self._last[thread] = prompt.pieces
         return blocks, used
 
     def _prompt(self, request: Mapping[str, Any]) -> _Prompt:
@@ -133,10 +127,9 @@ class Provider:
             content = message["content"]
             blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
             for block in blocks:
+                if not made.head and (number or _is_pointer(block)):
+                    made.head = len(made.pieces)
                 self._add(made, f"{number}:{message['role']}", block)
-            if number == 0:
-                made.head = made.pieces[-1].digest
-                made.head_tokens = sum(piece.tokens for piece in made.pieces)
             if message["role"] != "system":
                 made.in_loop = any(block["type"] == "tool_result" for block in blocks)
         made.signature = f"{made.bound:016x}"
@@ -178,10 +171,19 @@ class _Prompt:
     chain: int = 0
     bound: int = 0
     head: int = 0
-    head_tokens: int = 0
     in_loop: bool = False
     problem: str = ""
     signature: str = ""
+
+
+def _is_pointer(block: Mapping[str, Any]) -> bool:
+    return str(block.get("text", "")).startswith(POINTER_OPEN)
+
+
+def _begins_alike(last: list[Piece], prompt: _Prompt) -> bool:
+    """Return whether the last prompt began with this one's head."""
+    count = prompt.head or len(prompt.pieces)
+    return len(last) >= count and last[count - 1].digest == prompt.pieces[count - 1].digest
 
 
 def _joined(chain: int, where: str, digest: int) -> int:

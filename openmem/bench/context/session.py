@@ -8,7 +8,7 @@ of the window, as agents do; `openmem` goes through the proxy and has the search
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -19,7 +19,7 @@ from openmem.bench.context.conversation import (
     text_block,
     without_thinking,
 )
-from openmem.bench.context.model import NOTICE, SUMMARY_ASKED
+from openmem.bench.context.model import NOTICE, READY, SUMMARY_ASKED
 from openmem.bench.context.server import AGENT_HEADER, NUMBER_HEADER, Answer, Line
 from openmem.bench.context.tasks import INSTRUCTION, Task
 from openmem.bench.context.tokens import tokens_of
@@ -47,7 +47,7 @@ class Sent:
 class Session:
     """A client at work. `soft`, `target`: of the dropping arm; `compact_at`: of the native one.
 
-    `restart`: what is done half way when the session is resumed, returning the port to go on with.
+    `waiting`: operations that the shell gives one by one.
     """
 
     line: Line
@@ -61,13 +61,15 @@ class Session:
     sent: list[Sent] = field(default_factory=list)
     stopped: str = ""
     prompt_tokens: int = 0
+    waiting: list[str] = field(default_factory=list)
     _number: int = 0
     _rewritten: bool = False
     _sub_agents: int = 0
 
-    def begin(self) -> None:
-        """Give the instruction."""
-        self._turn(self.main, INSTRUCTION)
+    def begin(self, waiting: Sequence[str] = ()) -> None:
+        """Give the instruction. `waiting`: operations that come in the same turn, by the shell."""
+        self.waiting = list(waiting)
+        self._collect(self._turn(self.main, INSTRUCTION))
 
     def operate(self, text: str) -> None:
         """Give one operation and collect the answers of its turn."""
@@ -75,7 +77,10 @@ class Session:
             self._drop()
         if self.arm == "native" and self.prompt_tokens >= self.compact_at:
             self._compact()
-        for answer in self._turn(self.main, text):
+        self._collect(self._turn(self.main, text))
+
+    def _collect(self, said: Sequence[str]) -> None:
+        for answer in said:
             for label, value in _ANSWER.findall(answer):
                 self.answers[label] = value
 
@@ -100,7 +105,7 @@ class Session:
         if self.stopped:
             return said
         thread.say(prompt)
-        for _ in range(_MOST_ROUNDS):
+        for _ in range(_MOST_ROUNDS + 3 * len(self.waiting)):
             answer = self._send(thread)
             if answer.error:
                 self.stopped = answer.error
@@ -110,11 +115,16 @@ class Session:
             calls = [block for block in answer.blocks if block["type"] == "tool_use"]
             if not calls:
                 return said
-            thread.results(
-                [(call["id"], self.toolbox.run(call["name"], call["input"])) for call in calls]
-            )
+            thread.results([(call["id"], self._result(call)) for call in calls])
         self.stopped = f"the model was not done after {_MOST_ROUNDS} rounds"
         return said
+
+    def _result(self, call: Mapping[str, Any]) -> str:
+        """Return a tool's result; in a loop the next operation is what the shell gives."""
+        result = self.toolbox.run(call["name"], call["input"])
+        if self.waiting and call["input"].get("command") == READY:
+            return self.waiting.pop(0)
+        return result
 
     def _send(self, thread: Thread) -> Answer:
         answer = self._send_once(thread)
@@ -187,8 +197,13 @@ def _spoken(message: Message) -> Message:
     return {**message, "content": [b for b in message["content"] if b["type"] != "tool_use"]}
 
 
-def run_task(session: Session, task: Task, *, sub_agents: bool, resume: Resume | None) -> None:
-    """Stream a whole task through a session."""
+def run_task(
+    session: Session, task: Task, *, sub_agents: bool, in_loop: bool, resume: Resume | None
+) -> None:
+    """Stream a whole task through a session; `in_loop`: all of it in one turn."""
+    if in_loop:
+        session.begin([operation.text for operation in task.operations])
+        return
     session.begin()
     half = len(task.operations) // 2
     for number, operation in enumerate(task.operations):

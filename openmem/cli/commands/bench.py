@@ -45,7 +45,7 @@ def bench(
         str,
         typer.Option(
             "--variants",
-            help="For context: some of plain,echoing,forgetful,resumed,sub-agent.",
+            help="For context: some of plain,echoing,forgetful,resumed,sub-agent,loop.",
         ),
     ] = "",
     window: Annotated[
