@@ -2,8 +2,8 @@
 
 Idea: `make_app(settings)` gives an application that any ASGI server can run; its lifespan starts
 and ends the HTTP client and the recorder process.
-Invariant: a request for `/v1/messages` is recorded, everything else passes; nothing is refused but
-callers from elsewhere, unknown routes and upgrades.
+Invariant: a request for `/v1/messages`, `…/responses` or `…/chat/completions` is recorded,
+everything else passes; nothing is refused but callers from elsewhere, unknown routes and upgrades.
 Trap: the server must add nothing to responses; run it with `server_options()`.
 """
 
@@ -13,6 +13,7 @@ import time
 from typing import Any
 
 from openmem.base.errors import InvalidConfig
+from openmem.context.formats.registry import wire_of
 from openmem.context.proxy import guard, refusal
 from openmem.context.proxy.client import Client
 from openmem.context.proxy.counters import Counters
@@ -24,7 +25,6 @@ from openmem.context.proxy.settings import ProxySettings
 from openmem.context.proxy.upstream import Upstream, is_ourselves, is_target, parse_upstream
 
 _PREFIX = b"/a/"
-_RECORDED_PATH = b"/v1/messages"
 
 
 def server_options() -> dict[str, Any]:
@@ -139,12 +139,8 @@ class ProxyApp:
             self.counters.refused += 1
             await refuse(send, found, scope["path"])
             return
-        is_recorded = (
-            scope["method"] == "POST"
-            and found.path.endswith(_RECORDED_PATH)
-            and self._link is not None
-            and not self.draining
-        )
+        wire = wire_of(found.path) if scope["method"] == "POST" else None
+        is_recorded = wire is not None and self._link is not None and not self.draining
         if not is_recorded:
             reason = "draining" if self.draining else "other-path"
             self.counters.passed[reason] += 1
@@ -153,6 +149,7 @@ class ProxyApp:
             receive,
             send,
             route=found,
+            wire=wire,
             client=self._client,
             link=self._link if is_recorded else None,
             body_limit_bytes=self.settings.body_limit_bytes,

@@ -1,20 +1,33 @@
 """Where a response ends, seen while it streams, so that only its last byte waits for its rows.
 
-An agent acts on `message_stop` without waiting for the connection to say it is over; so in an
-event stream the byte that completes that event is the last byte. Else it is the last of
-Content-Length, else the end of the stream.
+An agent acts on the last event (`message_stop`, `response.completed`, `[DONE]`) without waiting
+for the connection to say it is over; so in an event stream the byte that completes that event is
+the last byte. Else it is the last of Content-Length, else the end of the stream.
 Trap: the words may stand in a message's text; there they are inside a JSON string, where a line
-cannot begin.
+cannot begin. And `response.completed` repeats the whole answer, so it comes in many pieces: it is
+over at the blank line behind it, not where it begins.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
+from openmem.context.formats.view import Wire
 from openmem.context.proxy.encodings import Decoder, TooLarge, Undecodable
 
-_WORD = b"message_stop"
-_LINE = re.compile(rb"event:[ ]?message_stop[\r\n]?|data:[ ]?\{[ ]?\"type\":[ ]?\"message_stop\"")
+# Where the last event begins. Small ones come in one piece with what ends them.
+_LAST: Mapping[Wire, re.Pattern[bytes]] = {
+    "messages": re.compile(
+        rb"(?:\A|[\r\n])(?:event:[ ]?message_stop|data:[ ]?\{[ ]?\"type\":[ ]?\"message_stop\")"
+    ),
+    "responses": re.compile(
+        rb"(?:\A|[\r\n])(?:event:[ ]?|data:[ ]?\{[ ]?\"type\":[ ]?\")"
+        rb"response\.(?:completed|incomplete|failed)\b"
+    ),
+    "chat": re.compile(rb"(?:\A|[\r\n])data:[ ]?\[DONE\]"),
+}
+_BLANK_LINE = re.compile(rb"\n\n|\r\n\r\n|\r\r")
 _WINDOW_BYTES = 64
 _LIMIT_BYTES = 64 * 1024 * 1024
 
@@ -22,7 +35,17 @@ _LIMIT_BYTES = 64 * 1024 * 1024
 class EndFinder:
     """Tells for each piece of a response whether its last byte may be the response's last."""
 
-    def __init__(self, *, content_type: str, encoding: str, content_length: int | None) -> None:
+    def __init__(
+        self,
+        *,
+        content_type: str,
+        encoding: str,
+        content_length: int | None,
+        wire: Wire = "messages",
+    ) -> None:
+        self._last = _LAST[wire]
+        self._is_large = wire == "responses"
+        self._has_begun = False
         self._left = content_length
         self._window = b""
         self._decoder: Decoder | None = None
@@ -51,11 +74,23 @@ class EndFinder:
 
     def _has_stop(self, piece: bytes) -> bool:
         seen = self._window + piece
-        self._window = seen[-_WINDOW_BYTES:]
-        at = seen.find(_WORD)
-        while at >= 0:
-            start = max(seen.rfind(b"\n", 0, at), seen.rfind(b"\r", 0, at)) + 1
-            if _LINE.match(seen, start) is not None:
+        start = 0
+        if not self._has_begun:
+            match = self._last.search(seen)
+            if match is None:
+                self._keep(seen)
+                return False
+            self._has_begun, start = True, match.end()
+            if not self._is_large:
                 return True
-            at = seen.find(_WORD, at + 1)
+        if _BLANK_LINE.search(seen, start):
+            return True
+        self._keep(seen[start:])
         return False
+
+    def _keep(self, seen: bytes) -> None:
+        """Keep the end of what was seen: a line may be cut anywhere between two pieces.
+
+        What is left of a line is marked as such, so that it does not look like a line's beginning.
+        """
+        self._window = b" " + seen[-_WINDOW_BYTES:] if len(seen) > _WINDOW_BYTES else seen

@@ -17,6 +17,7 @@ from typing import Any
 
 import aiohttp
 
+from openmem.context.formats.view import Wire
 from openmem.context.proxy import headers as heads
 from openmem.context.proxy.client import Body, Client, Unreachable
 from openmem.context.proxy.ending import EndFinder
@@ -33,6 +34,8 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 
 _SMALL_BYTES = 1024 * 1024
+# What a compressed request may unfold to; a guess too high only asks the recorder in vain.
+_PACKED = 12
 _WORDS_BYTES = 64 * 1024
 # Most answers of a test or a token count are over sooner; a task for each would cost more.
 _WATCH_DELAY_SECONDS = 0.02
@@ -61,7 +64,8 @@ class Route:
 
 
 class Exchange:
-    """Runs one exchange. `link`: None when it is not to be recorded."""
+    """Runs one exchange. `link`: None when it is not to be recorded; `wire`: None then, too, where
+    the path is of no format that we read."""
 
     def __init__(
         self,
@@ -70,6 +74,7 @@ class Exchange:
         send: Send,
         *,
         route: Route,
+        wire: Wire | None,
         client: Client,
         link: RecorderLink | None,
         body_limit_bytes: int,
@@ -82,6 +87,7 @@ class Exchange:
         self._receive = receive
         self._send = send
         self._route = route
+        self._wire: Wire = wire or "messages"
         self._client = client
         self._link = link
         self._body_limit = body_limit_bytes
@@ -156,7 +162,8 @@ class Exchange:
         if job is None or link is None:
             return chunks
         sid = stated_session_id(self._about()["headers"], "", "")
-        if not link.wants_view(sid, size):
+        is_packed = bool(heads.joined(self._scope["headers"], b"content-encoding"))
+        if not link.wants_view(sid, size * _PACKED if is_packed else size):
             job.body(chunks)
             return chunks
         sent = await job.view(chunks, self._view_wait)
@@ -209,7 +216,7 @@ class Exchange:
             if name in IDENTITY_HEADERS
         }
         told["content-encoding"] = heads.joined(self._scope["headers"], b"content-encoding")
-        return {"route": self._route.agent, "headers": told}
+        return {"route": self._route.agent, "wire": self._wire, "headers": told}
 
     async def _watch(self) -> None:
         """Cancel the exchange when the client leaves; begins once its request is whole."""
@@ -228,7 +235,9 @@ class Exchange:
                 response = await self._repaired(response, self._job)
         except Refused as error:
             self._end("refused")
-            refusal = Refusal(status=400, message=error.message, is_ours=False)
+            refusal = Refusal(
+                status=400, message=error.message, is_ours=False, code="context_length_exceeded"
+            )
             await refuse(self._send, refusal, self._route.path.decode("latin-1"))
             return
         except Unreachable as error:
@@ -289,6 +298,7 @@ class Exchange:
             content_type=content_type,
             encoding=encoding,
             content_length=int(length) if length.isdecimal() else None,
+            wire=self._wire,
         )
         send, content = self._send, response.content
         try:

@@ -28,13 +28,14 @@ _TYPES = {
 class Refusal:
     """An answer instead of the upstream's. `retry_after`: seconds, 0 when it will not heal.
 
-    `is_ours`: the message says first who speaks.
+    `is_ours`: the message says first who speaks. `code`: OpenAI's name of the error, "" for none.
     """
 
     status: int
     message: str
     retry_after: int = 0
     is_ours: bool = True
+    code: str = ""
 
     def headers(self, body: bytes) -> Pairs:
         pairs = [
@@ -55,7 +56,7 @@ class Refusal:
         kind = _TYPES.get(self.status, "api_error")
         message = f"openmem proxy: {self.message}" if self.is_ours else self.message
         if path.endswith(("/responses", "/chat/completions")):
-            error = {"message": message, "type": kind, "param": None, "code": None}
+            error = {"message": message, "type": kind, "param": None, "code": self.code or None}
             return json.dumps({"error": error}).encode("ascii")
         return json.dumps({"type": "error", "error": {"type": kind, "message": message}}).encode(
             "ascii"

@@ -33,13 +33,14 @@ from openmem.base.redact import Redacted
 from openmem.context.proxy import memory
 from openmem.context.proxy.recording import frames
 from openmem.context.proxy.recording.exchanges import About, Admitted, Exchange, Recordings
+from openmem.context.proxy.recording.identity import LANE_HEADERS
 from openmem.context.proxy.recording.reply import ReplyReader
 from openmem.context.proxy.recording.sent import Sent
 from openmem.context.proxy.recording.trimming import Trimming
 from openmem.context.store.recorder import Recorder
 from openmem.context.trim.limits import TrimSettings
 
-_LANES = 4
+_LANES = 8
 _READ_BYTES = 1 << 18
 _NICENESS = 5
 _SWITCH_SECONDS = 0.0005
@@ -162,7 +163,7 @@ class RecorderProcess:
     def _lane_of(self, about: About, number: int) -> _Lane:
         """Return a session's lane; a request that states its session in the body only has to be
         ordered by its client, which waits for one answer before it asks again."""
-        for name in ("x-openmem-session-id", "x-claude-code-session-id", "x-session-id"):
+        for name in LANE_HEADERS:
             if about.headers.get(name):
                 return self._lanes[zlib.crc32(about.headers[name].encode()) % _LANES]
         return self._lanes[number % _LANES]
@@ -237,6 +238,7 @@ class RecorderProcess:
                 status=about["status"],
                 content_type=about["content_type"],
                 encoding=about["encoding"],
+                wire=job.about.wire,
             )
 
     def _data(self, job: _Job, payload: bytes) -> None:
@@ -288,7 +290,7 @@ class RecorderProcess:
 
 
 def _about(told: dict[str, Any]) -> About:
-    return About(route=told["route"], headers=told["headers"])
+    return About(route=told["route"], wire=told["wire"], headers=told["headers"])
 
 
 def _say(error: BaseException) -> None:

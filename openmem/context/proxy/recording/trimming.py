@@ -17,10 +17,13 @@ from collections.abc import Callable, Mapping, Sequence
 from openmem.base.paths import Paths
 from openmem.context.session import peek_trim_request, take_trim_request
 from openmem.context.store.blobs import blob_of, write_blob
-from openmem.context.trim.items import NotTrimmable
+from openmem.context.formats.view import Wire
+from openmem.context.trim.items import NotTrimmable, WireFormat
 from openmem.context.trim.limits import TrimSettings, limit_in
 from openmem.context.trim.trimmer import Ask, Trimmer, View
+from openmem.context.trim.wire.chat import ChatFormat
 from openmem.context.trim.wire.messages import MessagesFormat
+from openmem.context.trim.wire.responses import ResponsesFormat
 
 
 class Trimming:
@@ -33,7 +36,11 @@ class Trimming:
         self, paths: Paths, key: bytes, settings: TrimSettings, windows: Mapping[str, int]
     ) -> None:
         self._paths, self._key = paths, key
-        self._form = MessagesFormat()
+        self._forms: Mapping[Wire, WireFormat] = {
+            "messages": MessagesFormat(),
+            "responses": ResponsesFormat(),
+            "chat": ChatFormat(),
+        }
         self._local = threading.local()
         self._trimmer = Trimmer(
             paths,
@@ -49,6 +56,7 @@ class Trimming:
         *,
         sid: str,
         lane: str,
+        wire: Wire,
         body: bytes,
         may_cut: bool,
         count_masked: Callable[[Sequence[int]], int],
@@ -66,19 +74,19 @@ class Trimming:
             now=time.monotonic(),
         )
         try:
-            view = self._trimmer.view(self._form, ask)
+            view = self._trimmer.view(self._forms[wire], ask)
         except NotTrimmable:
             return None
         if force is not None and view.is_settled:
             take_trim_request(self._paths, sid)
         return view
 
-    def repair(self, *, sid: str, lane: str, body: bytes) -> View | None:
+    def repair(self, *, sid: str, lane: str, wire: Wire, body: bytes) -> View | None:
         """Return another view of a request whose trimmed form was refused for its thinking."""
         self._local.count = _none
         ask = Ask(sid=sid, body=body, lane=lane, may_cut=False, now=time.monotonic())
         try:
-            return self._trimmer.repair(self._form, ask)
+            return self._trimmer.repair(self._forms[wire], ask)
         except NotTrimmable:
             return None
 
