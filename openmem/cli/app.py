@@ -7,17 +7,16 @@ Nothing heavy is imported before a command's body runs, so `--help` answers at o
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Sequence
 from typing import Annotated, Any
 
 import typer
 
 from openmem import __version__
-from openmem.base.errors import DONE, INTERNAL, INTERRUPTED, Failed, OpenmemError, Usage
+from openmem.base.errors import DONE, FAILED, INTERNAL, INTERRUPTED, Failed, OpenmemError, Usage
 from openmem.base.paths import Paths
 from openmem.cli.command import Run, run_of
-from openmem.cli.console import Console
+from openmem.cli.console import Console, abandon
 from openmem.cli.envelope import Result, envelope_of, envelope_of_error, text_of
 
 app = typer.Typer(
@@ -111,10 +110,20 @@ def run(argv: Sequence[str]) -> int:
         is_json="--json" in argv,
     )
     try:
-        return _report(run_, _invoke(run_))
+        status = _report(run_, _invoke(run_))
     except BrokenPipeError:
-        _abandon_stdout()
+        abandon(console.stdout)
         return DONE  # the reader had enough, as `| head` has
+    except OSError as error:
+        abandon(console.stdout)
+        console.complain(f"standard output: {error.strerror or type(error).__name__}.", "")
+        return FAILED
+    try:
+        console.stdout.flush()
+    except OSError:  # told already: a parser that printed its own help met it
+        abandon(console.stdout)
+        return status or FAILED
+    return status
 
 
 def _invoke(run_: Run) -> Result | OpenmemError:
@@ -212,9 +221,3 @@ def _report(run_: Run, outcome: Result | OpenmemError) -> int:
     for problem in outcome.problems:
         console.complain(problem.message, problem.hint)
     return outcome.exit_status
-
-
-def _abandon_stdout() -> None:
-    """Point stdout at nowhere, so that the interpreter's last flush does not complain."""
-    devnull = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(devnull, sys.stdout.fileno())

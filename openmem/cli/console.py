@@ -1,8 +1,9 @@
 """Where words go: data to stdout, everything for people to stderr.
 
 Renderings are plain lines, made by pure functions at a given width; this is the only place that
-knows the terminal. Colour is added here by the mark a line begins with, so it never carries a
-meaning of its own. A stream that is not UTF-8 gets ASCII forms, and text that came from a session
+knows the terminal. Data that cannot be delivered is an error; words for people that nobody reads
+any more are let go, so that a change under way is not broken off half-way. Colour is added here by
+the mark a line begins with, so it never carries a meaning of its own. A stream that is not UTF-8 gets ASCII forms, and text that came from a session
 is shown with its control characters made visible, so that nothing stored can drive the terminal.
 """
 
@@ -79,8 +80,15 @@ class Console:
 
     @classmethod
     def of_process(cls) -> Console:
-        """Return the console of this process."""
-        return cls(os.environ, sys.stdin, sys.stdout, sys.stderr)
+        """Return the console of this process; a stream that it was started without is empty."""
+        for descriptor in range(3):
+            _hold(descriptor)
+        return cls(
+            os.environ,
+            sys.stdin or _nowhere(0),
+            sys.stdout or _nowhere(1),
+            sys.stderr or _nowhere(2),
+        )
 
     @property
     def width(self) -> int:
@@ -100,16 +108,22 @@ class Console:
     def say(self, *lines: str) -> None:
         """Print something for people; silent under `--quiet`."""
         if not self.is_quiet:
-            self._print(self.stderr, lines)
+            self._tell(lines)
 
     def complain(self, message: str, hint: str) -> None:
         """Print an error in one paragraph; said even under `--quiet`."""
         text = " ".join(part for part in (message, hint) if part)
-        self._print(self.stderr, wrapped(f"openmem: {visible(self.shortened(text))}", self.width))
+        self._tell(wrapped(f"openmem: {visible(self.shortened(text))}", self.width))
 
     def shortened(self, text: str) -> str:
         """Return text with the home folder written as `~`."""
         return tilde(text, self.environ.get("HOME", ""))
+
+    def _tell(self, lines: Iterable[str]) -> None:
+        try:
+            self._print(self.stderr, lines)
+        except OSError:  # the reader is gone or its disk is full: what we are doing goes on
+            abandon(self.stderr)
 
     def _print(self, stream: TextIO, lines: Iterable[str]) -> None:
         plain = not is_utf8(stream)
@@ -139,6 +153,27 @@ class Console:
                 if match:
                     text.stylize(style, *match.span(1))
             painter.print(text)
+
+
+def abandon(stream: TextIO) -> None:
+    """Point a stream at nowhere, so that the interpreter's last flush does not complain."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(nowhere, stream.fileno())
+    finally:
+        os.close(nowhere)
+
+
+def _hold(descriptor: int) -> None:
+    """Occupy a standard descriptor that is closed: the next file opened would become it."""
+    try:
+        os.fstat(descriptor)
+    except OSError:  # closed; descriptors below it are held, so the lowest free one is this
+        os.open(os.devnull, os.O_RDWR)
+
+
+def _nowhere(descriptor: int) -> TextIO:
+    return open(descriptor, "r" if descriptor == 0 else "w", encoding="utf-8", closefd=False)
 
 
 def tilde(text: str, home: str) -> str:

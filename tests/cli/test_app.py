@@ -197,6 +197,54 @@ def test_a_reader_that_has_enough_is_no_error() -> None:
     assert (run.returncode, run.stderr) == (0, b"")
 
 
+def test_a_change_goes_on_when_nobody_reads_its_words_any_more(home: Path) -> None:
+    """Issue 2, part 2, as a user does it: `openmem … 2>&1 | head`; half a change is none."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    run = subprocess.run(
+        [sys.executable, "-m", "openmem", "policy", "deny", str(home / "secret"), "--yes"],
+        stdout=writer,
+        stderr=writer,
+        timeout=60,
+        check=False,
+    )
+    os.close(writer)
+    assert run.returncode == 0
+    assert "secret" in (home / ".config/openmem/policy.toml").read_text()
+
+
+@pytest.mark.parametrize("words", [["config", "show"], ["config", "--help"], ["context", "status"]])
+def test_a_disk_too_full_for_the_answer_is_said_in_one_line(words: list[str]) -> None:
+    """House style, Errors."""
+    with open("/dev/full", "w") as full:
+        run = subprocess.run(
+            [sys.executable, "-m", "openmem", *words],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+    assert run.returncode == 1
+    assert "No space left on device." in run.stderr and run.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_a_stream_that_is_closed_is_an_empty_one(closed: str, home: Path) -> None:
+    """Ours: services and schedulers start programs without; a file we open must not become one."""
+    for words in ("config show", "config --help", "policy deny /somewhere --yes"):
+        run = subprocess.run(
+            ["sh", "-c", f'exec "$0" -m openmem {words} {closed}', sys.executable],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        assert run.returncode == 0
+        assert "Traceback" not in run.stdout + run.stderr
+    assert "/somewhere" in (home / ".config/openmem/policy.toml").read_text()
+
+
 def test_help_and_version_load_nothing_heavy() -> None:
     """Issue 2, part 1: `--version` and `--help` under 0.25 s; a count of modules holds it here."""
     program = (
