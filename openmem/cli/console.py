@@ -3,8 +3,9 @@
 Renderings are plain lines, made by pure functions at a given width; this is the only place that
 knows the terminal. Data that cannot be delivered is an error; words for people that nobody reads
 any more are let go, so that a change under way is not broken off half-way. Colour is added here by
-the mark a line begins with, so it never carries a meaning of its own. A stream that is not UTF-8 gets ASCII forms, and text that came from a session
-is shown with its control characters made visible, so that nothing stored can drive the terminal.
+the mark a line begins with, so it never carries a meaning of its own. A stream that is not UTF-8
+gets ASCII forms, and text that came from a session is shown with its control characters made
+visible, so that nothing stored can drive the terminal.
 """
 
 from __future__ import annotations
