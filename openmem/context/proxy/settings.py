@@ -23,6 +23,7 @@ class ProxySettings:
     `body_limit_bytes`: the largest decoded request body that is read for recording.
     `queue_limit_bytes`: request copies that may wait for the recorder, all together.
     `commit_wait_seconds`: how long a response's last byte waits for its rows.
+    `ttl_days`: how long unused sessions are kept, 0 for ever.
     `is_recording`: False passes everything through and starts no recorder. `windows`: tokens by
     model name prefix. `view_wait_seconds`: how long a request waits for its trimmed form.
     """
@@ -34,6 +35,7 @@ class ProxySettings:
     queue_limit_bytes: int = 64 * MB
     commit_wait_seconds: float = 2.0
     redacts: bool = True
+    ttl_days: int = 0
     is_recording: bool = True
     trim: TrimSettings = field(default_factory=lambda: TrimSettings(is_on=False))
     windows: Mapping[str, int] = field(default_factory=dict)
@@ -55,6 +57,7 @@ def settings_from(paths: Paths, config: Config, *, bare_upstream: str = "") -> P
         bare_upstream=bare_upstream,
         body_limit_bytes=config.number("proxy.body_limit_mb") * MB,
         redacts=config.flag("context.redact"),
+        ttl_days=config.number("context.ttl_days"),
         trim=trim_settings(config),
         windows={name: model.window for name, model in load_models().items()},
     )

@@ -104,6 +104,7 @@ class RecorderLink:
                 "environ": environ,
                 "body_limit_bytes": self._settings.body_limit_bytes,
                 "redacts": self._settings.redacts,
+                "ttl_days": self._settings.ttl_days,
                 "version": self._settings.version,
                 "trim": asdict(self._settings.trim),
                 "windows": dict(self._settings.windows),

@@ -36,6 +36,7 @@ from openmem.context.proxy.recording.exchanges import About, Admitted, Exchange,
 from openmem.context.proxy.recording.identity import LANE_HEADERS
 from openmem.context.proxy.recording.reply import ReplyReader
 from openmem.context.proxy.recording.sent import Sent
+from openmem.context.proxy.recording.tidying import Tidying
 from openmem.context.proxy.recording.trimming import Trimming
 from openmem.context.store.recorder import Recorder
 from openmem.context.trim.limits import TrimSettings
@@ -95,8 +96,9 @@ class _Lane:
 class RecorderProcess:
     """Reads frames until the socket ends."""
 
-    def __init__(self, channel: socket.socket, recordings: Recordings) -> None:
+    def __init__(self, channel: socket.socket, recordings: Recordings, tidying: Tidying) -> None:
         self._channel = channel
+        self._tidying = tidying
         self._recordings = recordings
         self._lanes = [_Lane(self._when_idle) for _ in range(_LANES)]
         self._jobs: dict[int, _Job] = {}
@@ -119,6 +121,8 @@ class RecorderProcess:
     def _when_idle(self) -> None:
         try:
             self._recordings.close_idle(_IDLE_SECONDS)
+            if self._recordings.has_stored:
+                self._tidying.look()
         except (OpenmemError, OSError, sqlite3.Error) as error:
             _say(error)  # a file that does not close now is closed with the process
 
@@ -332,7 +336,7 @@ def main(descriptor: int) -> None:
         version=told["version"],
         open_trimming=open_trimming if told["trim"]["is_on"] else None,
     )
-    RecorderProcess(channel, recordings).run(file)
+    RecorderProcess(channel, recordings, Tidying(paths, told["ttl_days"])).run(file)
 
 
 def _as_it_is(text: str, _: bytes) -> Redacted:
