@@ -8,6 +8,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from openmem.base.io import ABSENT
 from openmem.base.policy import Decision, Policy, Rule
 from openmem.base.workspace import Workspace
@@ -96,6 +98,17 @@ def test_an_undo_that_can_take_nothing_back_says_so() -> None:
         "Left as it is:",
         "  = ~/x.txt  changed since openmem wrote it; it stays as it is",
     ]
+
+
+@pytest.mark.parametrize("width", range(40, 101))
+def test_a_plan_fits_every_terminal(width: int) -> None:
+    """Issue 2, a first run in a split window; 40 columns is the least that a console gives."""
+    lines = plan_lines(SETUP, home=HOME, width=width, notes=("Claude Code found. " * 9,))
+    for line in lines:
+        assert len(line) <= width or line.split()[0] in "+~-$="  # a name is not broken
+    shown = " ".join(" ".join(lines).split())
+    for text in ("who may be stored and recalled", 'the MCP server "openmem"', "run 1 command"):
+        assert text in shown
 
 
 def test_a_second_run_says_nothing_to_do() -> None:

@@ -28,6 +28,7 @@ from openmem.plan.action import (
 from openmem.plan.diff import mark_of
 
 _WIDEST_NAME = 38  # a name up to here stands beside its reason, a longer one above it
+_NARROWEST_WHY = 24  # a terminal that leaves a reason less has every long name above it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,7 +126,8 @@ def entry_lines(entries: Iterable[Entry], width: int) -> list[str]:
     entries = list(entries)
     if not entries:
         return []
-    fitting = [cells(entry.name) for entry in entries if cells(entry.name) <= _WIDEST_NAME]
+    widest = min(_WIDEST_NAME, width - 6 - _NARROWEST_WHY)
+    fitting = [cells(entry.name) for entry in entries if cells(entry.name) <= widest]
     column = max(fitting, default=0) + 2
     lines: list[str] = []
     for entry in entries:
