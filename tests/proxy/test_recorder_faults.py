@@ -73,6 +73,7 @@ def test_a_killed_recorder_is_replaced_and_nothing_is_lost(begin, paths, folder)
     wait_until(lambda: send(proxy.port, body_of(*history)).is_whole and "two" in texts(paths))
     assert texts(paths, role="user") == ["one", "two"]
     assert proxy.status()["recorder_restarts"] >= 1
+    assert proxy.status()["problems"] == []
 
 
 def test_a_recorder_that_dies_during_a_stream_does_not_hold_its_end(begin, upstream, paths, folder):
@@ -206,6 +207,19 @@ def test_a_recorder_that_cannot_start_stops_no_request(start, upstream, folder, 
     assert proxy.status()["fail_opens"] == {"recorder-lost": 1}
     monkeypatch.undo()
     wait_until(lambda: proxy.status()["recorder_running"])
+
+
+def test_a_recorder_that_ends_before_it_works_is_told(start, upstream, folder, monkeypatch):
+    """Issue 2, Policy and doctor: a state in which nothing is kept never looks like one that is."""
+    monkeypatch.setattr(link_module, "_RESTART_SECONDS", (0.0, 0.05))
+    program = link_module._program
+    monkeypatch.setattr(link_module, "_program", lambda: "raise SystemExit(1)")
+    upstream.handler = streams()
+    proxy = start(is_recording=True)
+    wait_until(lambda: any("the recorder did not start" in x for x in proxy.status()["problems"]))
+    assert send(proxy.port, body_of(user(environment(folder), "one"))).is_whole
+    monkeypatch.setattr(link_module, "_program", program)
+    wait_until(lambda: proxy.status()["problems"] == [])
 
 
 def test_the_recorder_ends_with_its_proxy_and_finishes_first(start, upstream, paths, folder):

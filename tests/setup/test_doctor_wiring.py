@@ -159,6 +159,13 @@ def test_hooks_that_failed_lately_are_told_and_old_ones_are_not(
         (replace(UP, stale=True), {}, ("stale", "warning"), "older"),
         (replace(UP, mode="plain"), {}, ("mode", "warning"), "without recording"),
         (replace(UP, restarts=9), {}, ("restarts", "warning"), "9 times"),
+        (replace(UP, problems=("it is off.",)), {}, ("problem", "error"), "it is off"),
+        (
+            replace(UP, counters={"fail_opens_today": 2}),
+            {},
+            ("fail_opens", "warning"),
+            "2 requests",
+        ),
         (DOWN, {"claude-code": 1}, ("proxy", "error"), "not running, though claude-code"),
         (DOWN, {}, ("proxy", "info"), "not running"),
         (replace(DOWN, stopped=True), {}, ("proxy", "info"), "stopped by you"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from openmem.base.clock import seconds_of
+from openmem.cli.console import visible
 from openmem.cli.render.context import age_text
 from openmem.cli.render.plan import counted
 from openmem.host.lifecycle import ProxyStatus, Stopped
@@ -45,6 +46,7 @@ def proxy_lines(status: ProxyStatus, now_seconds: float) -> list[str]:
     lines += [
         f"upstream    {agent or '(bare path)'} → {url}" for agent, url in status.upstream.items()
     ]
+    lines += [f"problem     {visible(text)}" for text in status.problems]
     counters = {name: number for name, number in status.counters.items() if number}
     if counters:
         lines.append("counted     " + ", ".join(f"{n} {name}" for name, n in counters.items()))

@@ -71,6 +71,8 @@ class ProxyApp:
         """Return counters and state for `proxy status`; plain JSON values, never content."""
         link = self._link
         problems = list(self._client.problems)
+        if link is not None and link.problem:
+            problems.append(link.problem)
         problems += [
             f"route {agent or 'bare'}: {found}"
             for agent, found in [*self._routes.items(), ("", self._bare)]

@@ -11,7 +11,7 @@ from openmem.host import lifecycle
 from openmem.host.hold import is_listening
 from openmem.host.lifecycle import ProxyStatus
 from openmem.plan.action import Plan
-from openmem.setup.doctor.finding import Finding
+from openmem.setup.doctor.finding import Finding, many
 from openmem.setup.proof import reach_upstream
 from openmem.setup.resolve import start_command
 
@@ -64,6 +64,28 @@ def check_proxy(
                 subject="proxy",
                 detail=f"it passes requests through without recording ({why})",
                 advice=f"openmem proxy start; log: {paths.logs_dir}/proxy.log",
+            )
+        )
+    found += [
+        Finding(
+            name="problem",
+            outcome="error",
+            subject="proxy",
+            detail=text.rstrip("."),
+            advice=f"log: {paths.logs_dir}/proxy.log; a broken installation: install openmem again",
+        )
+        for text in status.problems
+    ]
+    unrecorded = status.counters.get("fail_opens_today", 0)
+    if unrecorded:
+        found.append(
+            Finding(
+                name="fail_opens",
+                outcome="warning",
+                subject="proxy",
+                detail=f"{many(unrecorded, 'request')} of today went on unrecorded or was recorded "
+                "in part, for a fault of ours",
+                advice=f"see {paths.logs_dir}/proxy.log",
             )
         )
     if status.restarts > 3:

@@ -32,6 +32,7 @@ _STUCK_SECONDS = 30.0
 _CLOSE_SECONDS = 5.0
 _SETTLED_SECONDS = 1.0
 _RESTART_SECONDS = (0.0, 0.5, 2.0, 5.0, 15.0)
+_FAILURES_TOLD = 2  # one may be a kill
 _ENVIRONMENT = ("HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_RUNTIME_DIR")
 
 
@@ -52,6 +53,7 @@ class RecorderLink:
         self._process: subprocess.Popen[bytes] | None = None
         self._restart: asyncio.TimerHandle | None = None
         self._failures = 0
+        self._is_ready = False
         self._is_closing = False
         self._has_had_large = False
         self._last_word = 0.0
@@ -89,6 +91,7 @@ class RecorderLink:
         # A drained copy must be out of this process: it then survives the process.
         writer.transport.set_write_buffer_limits(0)
         self._writer = writer
+        self._is_ready = False
         self._last_word = asyncio.get_running_loop().time()
         writer.write(frames.frame(frames.SETTINGS, 0, self._settings_payload()))
         self._reader_task = asyncio.get_running_loop().create_task(self._read(reader))
@@ -124,6 +127,9 @@ class RecorderLink:
             self._lost()
 
     def _answer(self, answer: dict[str, Any], body: bytes) -> None:
+        self._is_ready = True
+        if answer["phase"] == "ready":
+            return  # no proof of more: one that dies at its first job is started ever more slowly
         self._failures = 0
         self._last_word = asyncio.get_running_loop().time()
         job = self._jobs.get(answer["job"])
@@ -153,6 +159,7 @@ class RecorderLink:
     def _plan_restart(self) -> None:
         delay = _RESTART_SECONDS[min(self._failures, len(_RESTART_SECONDS) - 1)]
         self._failures += 1
+        self._is_ready = False
         self.restarts += 1
         loop = asyncio.get_running_loop()
         self._restart = loop.call_later(delay, lambda: loop.create_task(self.start()))
@@ -185,6 +192,16 @@ class RecorderLink:
     @property
     def is_alive(self) -> bool:
         return self._writer is not None
+
+    @property
+    def problem(self) -> str:
+        """A sentence when the recorder cannot be made to work; "" while it does."""
+        if self._is_ready or self._failures < _FAILURES_TOLD:
+            return ""
+        return (
+            f"the recorder did not start, {self._failures} times in a row; "
+            "requests go on and nothing is stored"
+        )
 
     @property
     def pid(self) -> int:

@@ -107,7 +107,8 @@ class RecorderProcess:
         self._is_connected = True
 
     def run(self, file: frames.Source) -> None:
-        """Take frames from `file` until it ends, then finish what was begun."""
+        """Say that we are ready, take frames from `file` until it ends, finish what was begun."""
+        self._send({"job": 0, "phase": "ready"})
         while (taken := frames.read_frame(file)) is not None:
             self._take(*taken)
         self._is_connected = False
@@ -280,9 +281,12 @@ class RecorderProcess:
         more: dict[str, Any] | None = None,
         body: bytes = b"",
     ) -> None:
+        told = {"job": job.number, "phase": phase, "outcome": outcome, **(more or {})}
+        self._send(told, body)
+
+    def _send(self, told: dict[str, Any], body: bytes = b"") -> None:
         if not self._is_connected:
             return
-        told = {"job": job.number, "phase": phase, "outcome": outcome, **(more or {})}
         line = json.dumps(told) + "\n"
         with self._write_lock:
             try:
