@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 from openmem import __version__
 from openmem.base.clock import utc_text
+from openmem.context.formats.surroundings import is_summary
 from openmem.context.rows import KeyedBlock
 from openmem.context.store.model import Event, Incoming
 from openmem.context.store.prepare import Prepared
@@ -116,6 +117,8 @@ class RequestRows:
         )
         if not was_there and family and incoming.kind == "main" and self._is_compacted(copies):
             self._leave_behind(tables, family, copies)
+        elif left and any(_is_summary(keyed) for keyed in self.missing.values()):
+            self._note_compaction(tables, len(left))  # Codex keeps its first prompt, so its thread
         return Stored(seqs=seqs, new_rows=new_rows, masked=masked)
 
     def _add(self, tables: Tables, thread_id: int, copies: _Copies) -> tuple[list[list[int]], int]:
@@ -194,18 +197,21 @@ class RequestRows:
             left = tables.read_in_context(thread_id) - copies.used
             dropped += tables.take_out_of_context(left)
         if dropped:
-            tables.add_event(
-                Event(
-                    kind="compaction",
-                    version=f"openmem:{__version__}",
-                    dropped=dropped,
-                    thread_root=self._walk.thread,
-                    model=self._incoming.view.model or None,
-                ),
-                utc_text(tables.now),
-                thread_id=0,
-                is_main=True,
-            )
+            self._note_compaction(tables, dropped)
+
+    def _note_compaction(self, tables: Tables, dropped: int) -> None:
+        tables.add_event(
+            Event(
+                kind="compaction",
+                version=f"openmem:{__version__}",
+                dropped=dropped,
+                thread_root=self._walk.thread,
+                model=self._incoming.view.model or None,
+            ),
+            utc_text(tables.now),
+            thread_id=0,
+            is_main=True,
+        )
 
 
 class _Copies:
@@ -270,6 +276,10 @@ def _last_said_before(walk: Walk) -> int:
         elif any(row.content_key for row in message.keyed):
             last = max(last, number - 1)
     return last
+
+
+def _is_summary(keyed: KeyedBlock) -> bool:
+    return keyed.block.role == "user" and is_summary(keyed.block.text)
 
 
 def is_repeated(before: ThreadMemory, walk: Walk) -> bool:

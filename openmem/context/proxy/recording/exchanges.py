@@ -24,15 +24,11 @@ from openmem.base.errors import OpenmemError, StoreUnavailable
 from openmem.base.paths import Paths
 from openmem.base.policy import bank_of, decide
 from openmem.base.workspace import workspace_of
-from openmem.context.formats.messages import (
-    NotUnderstood,
-    RequestView,
-    blocks_of_response,
-    decode_message,
-    split_request,
-)
+from openmem.context.formats.registry import FORMATS
+from openmem.context.formats.view import NotUnderstood, RequestView, Wire
 from openmem.context.proxy.encodings import TooLarge, Undecodable, decode_body
 from openmem.context.proxy.recording import identity
+from openmem.context.proxy.recording.codex_turn import COMPACTION, codex_turn
 from openmem.context.proxy.recording.gate import Admission, Gate
 from openmem.context.proxy.recording.prefix import Kept, Known, Thread
 from openmem.context.proxy.recording.reply import Reply
@@ -44,7 +40,6 @@ from openmem.context.store.model import Event, Incoming, Recorded, ThreadKind
 from openmem.context.store.recorder import Recorder
 from openmem.context.trim.trimmer import View
 
-_LOOKED_AT_MESSAGES = 4
 _REMEMBERED_DIGESTS = 500_000
 _REMEMBERED_SESSIONS = 256
 
@@ -54,21 +49,32 @@ class About:
     """What the proxy tells of a request besides its body; `headers`: `IDENTITY_HEADERS` only."""
 
     route: str
+    wire: Wire = "messages"
     headers: Mapping[str, str]
 
 
 @dataclass(slots=True, kw_only=True)
 class Admitted:
-    """A request that may be stored. `recorded`: once it is; `view`: what was sent instead of it."""
+    """A request that may be stored. `recorded`: once it is; `view`: what was sent instead of it.
+
+    `is_compaction`: the agent's own request for a summary, which carries the conversation and must
+    follow its cut, or it would be as long as it was before.
+    """
 
     sid: str
     incoming: Incoming
+    is_compaction: bool = False
     recorded: Recorded | None = None
     view: View | None = None
 
     @property
     def lane(self) -> str:
-        return self.incoming.agent_id or ("" if self.incoming.kind == "main" else "side")
+        is_main = self.incoming.kind == "main" or self.is_compaction
+        return self.incoming.agent_id or ("" if is_main else "side")
+
+    @property
+    def may_have_view(self) -> bool:
+        return self.incoming.kind != "side" or self.is_compaction
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +82,7 @@ class Exchange:
     """A stored request whose reply may follow."""
 
     sid: str
+    wire: Wire
     view: View | None
     recorded: Recorded
     model: str
@@ -122,7 +129,7 @@ class Recordings:
         """
         try:
             body = decode_body(chunks, about.headers.get("content-encoding", ""), self._body_limit)
-            return self._admit(about, split_request(body))
+            return self._admit(about, FORMATS[about.wire].split(body))
         except TooLarge:
             return "too-large"
         except Undecodable:
@@ -143,7 +150,7 @@ class Recordings:
             return "store-unavailable"
 
     def _admit(self, about: About, view: RequestView) -> Admitted | str:
-        head = [decode_message(raw) for raw in view.messages[:_LOOKED_AT_MESSAGES]]
+        head = FORMATS[view.wire].opening(view)
         sid = identity.stated_session_id(about.headers, view.user_id, view.prompt_cache_key)
         is_stated = bool(sid)
         if not sid:
@@ -153,32 +160,39 @@ class Recordings:
         if kind == "side" and not (is_stated and self._exists(sid)):
             return "side"  # an errand never makes a session of its own
         agent = identity.agent_of(about.route, about.headers)
-        admission = self._gate.admit(sid, agent, identity.stated_folder(view.system, head))
+        turn = codex_turn(about.headers)
+        folder = identity.stated_folder(view.system, head) or turn.folder
+        admission = self._gate.admit(sid, agent, folder)
         if not admission.may_store:
             return "denied"
         admission = self._registered(sid, admission)
+        is_compaction = turn.errand == COMPACTION
+        retells = identity.is_retelling(has_tools=view.has_tools, system=view.system)
+        if retells or (turn.errand and not is_compaction):
+            view = replace(view, messages=())  # what it costs counts, what it says is stored
         incoming = Incoming(
             agent=agent,
             view=view,
             kind=kind,
-            agent_id=about.headers.get("x-claude-code-agent-id", ""),
+            agent_id=identity.agent_id_of(about.headers),
             registration=admission.registration,
         )
-        return Admitted(sid=sid, incoming=incoming)
+        return Admitted(sid=sid, incoming=incoming, is_compaction=is_compaction)
 
     # --- what is sent instead of it
 
     def view(self, about: About, admitted: Admitted) -> Sent:
         """Return what is to be sent instead of a request. A fault of ours: the request itself."""
         trimming = self.trimming
-        if trimming is None or admitted.incoming.kind == "side":
+        if trimming is None or not admitted.may_have_view:
             return Sent()
         try:
             admitted.view = trimming.view(
                 sid=admitted.sid,
                 lane=admitted.lane,
+                wire=admitted.incoming.view.wire,
                 body=admitted.incoming.view.body,
-                may_cut=True,
+                may_cut=not admitted.is_compaction,
                 count_masked=lambda numbers: self._count_masked(admitted, numbers),
             )
         except (OpenmemError, OSError, ValueError, sqlite3.Error) as error:
@@ -191,7 +205,10 @@ class Recordings:
         if trimming is None or admitted.view is None:
             return Sent()
         repaired = trimming.repair(
-            sid=admitted.sid, lane=admitted.lane, body=admitted.incoming.view.body
+            sid=admitted.sid,
+            lane=admitted.lane,
+            wire=admitted.incoming.view.wire,
+            body=admitted.incoming.view.body,
         )
         self._add(admitted.sid, "proxy/recording/trimming.py", "BindingRefused")
         if repaired is not None:
@@ -220,7 +237,7 @@ class Recordings:
         recorded = self._recorded(admitted)
         view = incoming.view
         if trimmed is not None and trimmed.body is not None:
-            view = split_request(trimmed.body)
+            view = FORMATS[view.wire].split(trimmed.body)
         if trimmed is not None and trimmed.problem:
             self._add(sid, "trim/state.py", "TrimStateUnusable")
         if trimmed is not None and trimmed.made_cut:
@@ -234,6 +251,7 @@ class Recordings:
                 known, kept = thread.compare(prompt_of(view, shape), time.monotonic())
         return Exchange(
             sid=sid,
+            wire=view.wire,
             view=trimmed,
             recorded=recorded,
             model=view.model,
@@ -247,20 +265,23 @@ class Recordings:
         self, about: About, view: RequestView, sid: str, head: list[dict[str, Any]]
     ) -> ThreadKind:
         """Return what a request is; remembers how a session's main conversation begins."""
+        if codex_turn(about.headers).errand:
+            return "side"
         if identity.is_sub_agent(about.headers, view.system):
             return "sub-agent"
-        has_tools = view.tools.strip() not in (b"", b"[]", b"null")
         if identity.is_side_request(
-            has_tools=has_tools,
+            has_tools=view.has_tools,
             max_tokens=view.max_tokens,
             system=view.system,
             messages=head,
             headers=about.headers,
         ):
             return "side"
-        root = identity.message_digest(head[0]) if head else b""
+        # Codex begins every conversation with the same words of its own.
+        first = next((m for m in head if m.get("role") == "user"), head[0] if head else {})
+        root = identity.message_digest(first)
         with self._lock:
-            if has_tools:
+            if view.has_tools:
                 self._roots[sid] = root
                 self._roots.move_to_end(sid)
                 while len(self._roots) > _REMEMBERED_SESSIONS:
@@ -317,7 +338,7 @@ class Recordings:
                     exchange.sid,
                     exchange.recorded.thread,
                     exchange.recorded.head,
-                    blocks_of_response(reply.blocks),
+                    FORMATS[exchange.wire].reply_blocks(reply.blocks),
                 )
             kept = exchange.kept
             if exchange.thread is not None and exchange.known is not None:
@@ -337,6 +358,7 @@ class Recordings:
         view = exchange.view
         is_trimmed = view is not None and view.body is not None
         has_cut_now = view is not None and view.made_cut
+        has_markers = exchange.wire == "messages"  # the other formats have none
         return Event(
             kind="usage",
             version=self._version,
@@ -348,8 +370,8 @@ class Recordings:
             cache_read_tokens=reply.usage.cache_read_tokens,
             cache_creation_tokens=reply.usage.cache_creation_tokens,
             output_tokens=reply.usage.output_tokens,
-            breakpoints=len(exchange.shape.markers),
-            breakpoint_at=",".join(exchange.shape.markers),
+            breakpoints=len(exchange.shape.markers) if has_markers else None,
+            breakpoint_at=",".join(exchange.shape.markers) if has_markers else None,
             prefix_kept=None if is_first else kept.kept_bytes,
             prefix_bytes=None if is_first else kept.before_bytes,
             bust="trim" if has_cut_now else None if is_first else kept.bust,
@@ -386,6 +408,12 @@ class Recordings:
             self.recorder.add_event(sid, event)
         except (OpenmemError, OSError):
             pass  # the store itself is the fault; the proxy's counters have it
+
+    @property
+    def has_stored(self) -> bool:
+        """Whether any session was admitted since the start: else nothing may be touched."""
+        with self._lock:
+            return self._recorder is not None
 
     def close_idle(self, idle_seconds: float) -> None:
         """Close the files of sessions that were silent for so long."""

@@ -5,7 +5,8 @@ Trap: much of a request is equal in all sessions of a project (reminders at the 
 message) and something differs in each request (the attribution block `system[0]`); an id made
 here must lean on neither. And only what the agent itself wrote may name the folder: a tool result
 or a prompt that says "working directory" decides nothing.
-Source: context-store contract, Session id; requests of Claude Code 2.1.332 and OpenCode 1.18.33.
+Source: context-store contract, Session id; requests of Claude Code 2.1.332, Codex 0.171.0 and
+OpenCode 1.18.33.
 """
 
 from __future__ import annotations
@@ -16,18 +17,28 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from openmem.context.formats.surroundings import folder_in
+from openmem.context.proxy.recording.codex_turn import CODEX_HEADERS, codex_turn
 from openmem.context.session import sanitize_sid
 
 _LEGACY_USER_ID = re.compile(r"_session_([0-9A-Za-z-]{8,})$")
-_FIRST_HEADERS = ("x-openmem-session-id", "x-claude-code-session-id")
+_FIRST_HEADERS = ("x-openmem-session-id", "x-claude-code-session-id", "session-id")
 _LAST_HEADERS = ("session_id", "x-session-id", "conversation_id")
+# By these, requests of one session are worked on in order.
+LANE_HEADERS = (*_FIRST_HEADERS, *_LAST_HEADERS)
 _ATTRIBUTION = "x-anthropic-billing-header"
 _REMINDER = "<system-reminder>"
 
 # What the recorder is told of a request's headers: never a login, never a cookie.
 IDENTITY_HEADERS = frozenset(
     name.encode("ascii")
-    for name in (*_FIRST_HEADERS, *_LAST_HEADERS, "x-claude-code-agent-id", "user-agent")
+    for name in (
+        *LANE_HEADERS,
+        *CODEX_HEADERS,
+        "x-claude-code-agent-id",
+        "x-openmem-agent",
+        "user-agent",
+    )
 )
 
 _AGENTS = (("claude-cli/", "claude-code"), ("opencode/", "opencode"), ("codex", "codex"))
@@ -128,9 +139,11 @@ def _text_of(block: Mapping[str, Any]) -> str:
     return text if block.get("type") == "text" and isinstance(text, str) else ""
 
 
+_SUMMARISER = "context summarization agent"
 # What a title, topic or warm-up request says of itself. Matched only on requests without tools.
 _SIDE_SYSTEM = re.compile(
     r"title generator"
+    rf"|{_SUMMARISER}"
     r"|(?:generate|write|create|come up with|extract)\b[^.\n]{0,60}\btitle\b"
     r"|new conversation topic"
     r"|\bin under 50 characters\b",
@@ -155,8 +168,10 @@ def is_side_request(
     `messages`: the first few, decoded. Fails towards "no": an errand stored as a thread does no
     harm, a conversation left out does.
     """
-    if has_tools or headers.get("x-claude-code-agent-id"):
+    if has_tools or agent_id_of(headers):
         return False
+    if headers.get("x-openmem-agent", "") in ("title", "summary", "compaction"):
+        return True
     if max_tokens is not None and max_tokens <= 1:
         return True
     if len(messages) > 3:
@@ -169,9 +184,22 @@ def is_side_request(
     return bool(prompts) and _SIDE_PROMPT.match(prompts[0]) is not None
 
 
+def is_retelling(*, has_tools: bool, system: Sequence[str]) -> bool:
+    """Return whether a request holds the conversation over again as one text, to be summed up.
+
+    OpenCode 1.18.33: all that is in it is stored already, row by row.
+    """
+    return not has_tools and any(_SUMMARISER in text[:2000] for text in system)
+
+
+def agent_id_of(headers: Mapping[str, str]) -> str:
+    """Return the id of the sub-agent that asks, "" for the main conversation."""
+    return headers.get("x-claude-code-agent-id", "") or codex_turn(headers).thread_id
+
+
 def is_sub_agent(headers: Mapping[str, str], system: Sequence[str]) -> bool:
     """Return whether a request belongs to a sub-agent of the session it names."""
-    if headers.get("x-claude-code-agent-id"):
+    if agent_id_of(headers):
         return True
     return bool(system) and _ATTRIBUTION in system[0] and "cc_is_subagent=true" in system[0]
 
@@ -192,6 +220,8 @@ _LOOKED_AT_CHARS = 200_000
 def stated_folder(system: Sequence[str], messages: Sequence[Mapping[str, Any]]) -> str:
     """Return the folder named in the agent's own environment text, "" when there is none.
 
+    Codex: the text of a message that begins with `<environment_context>`.
+
     Looks at the system prompt, at system messages and at reminders; `messages`: the first few.
     """
     for text in system:
@@ -202,6 +232,9 @@ def stated_folder(system: Sequence[str], messages: Sequence[Mapping[str, Any]]) 
         is_system = message.get("role") == "system"
         for block in content_blocks(message):
             text = _text_of(block)
+            found = folder_in(text) if is_system else ""
+            if found:
+                return found
             if text and (is_system or (message.get("role") == "user" and is_reminder(text))):
                 found = _folder_in(_ENVIRONMENT, text)
                 if found:

@@ -27,14 +27,16 @@ from openmem.context.proxy.recording.usage import Usage
 _REMEMBERED = 3
 TTL_SECONDS = 300.0
 LONG_TTL_SECONDS = 3600.0
+OPENAI_TTL_SECONDS = 600.0  # "5 to 10 minutes of inactivity", OpenAI's prompt caching guide
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prompt:
     """The parts of a request that a provider caches. `tools`, `messages`: raw JSON.
 
-    `system`: its texts. `settings`: what restarts the cache without being text (kind of thinking,
-    effort). `ttl_seconds`: how long the provider keeps what this prompt marks.
+    `system`: its texts; or the first `lead` messages hold it. `settings`: what restarts the cache
+    without being text (kind of thinking, effort). `ttl_seconds`: how long the provider keeps what
+    this prompt marks.
     """
 
     model: str
@@ -42,6 +44,7 @@ class Prompt:
     tools: bytes
     system: Sequence[str]
     messages: Sequence[bytes | msgspec.Raw]
+    lead: int = 0
     ttl_seconds: float = TTL_SECONDS
 
 
@@ -61,6 +64,7 @@ class Known:
     sizes: array[int]
     tail: tuple[int, ...]
     tail_marker: int
+    lead: int
     at: float
     ttl_seconds: float
     prompt_tokens: int = 0
@@ -210,6 +214,7 @@ def _known_of(prompt: Prompt, latest: Known | None, now: float) -> Known:
         sizes=sizes,
         tail=tail,
         tail_marker=marker,
+        lead=prompt.lead,
         at=now,
         ttl_seconds=prompt.ttl_seconds,
     )
@@ -244,7 +249,7 @@ def _kept(known: Known, mine: Known, messages: Sequence[Raw]) -> Kept:
         found,
         kept_bytes=head_bytes + sum(known.sizes[:same]),
         kept_messages=same,
-        bust="" if same == count else "messages",
+        bust="" if same == count else "system" if same < known.lead else "messages",
     )
 
 

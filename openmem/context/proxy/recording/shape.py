@@ -13,7 +13,12 @@ from typing import Any
 import msgspec
 
 from openmem.context.formats.view import RequestView
-from openmem.context.proxy.recording.prefix import LONG_TTL_SECONDS, TTL_SECONDS, Prompt
+from openmem.context.proxy.recording.prefix import (
+    LONG_TTL_SECONDS,
+    OPENAI_TTL_SECONDS,
+    TTL_SECONDS,
+    Prompt,
+)
 
 _MARK = b'"cache_control"'
 _LONG = b'"1h"'
@@ -40,6 +45,8 @@ class Shape:
 
 def shape_of(view: RequestView) -> Shape:
     """Return the shape of a request. Never raises: a part that cannot be read counts as absent."""
+    if view.wire != "messages":
+        return Shape(markers=(), settings=view.settings, ttl_seconds=OPENAI_TTL_SECONDS)
     try:
         parts = _DECODER.decode(view.body)
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
@@ -63,7 +70,9 @@ def prompt_of(view: RequestView, shape: Shape) -> Prompt:
         model=view.model,
         settings=shape.settings,
         tools=view.tools,
-        system=view.system,
+        # Where the system prompt is written as messages, it stands among them and counts once.
+        system=() if view.lead else view.system,
+        lead=view.lead,
         messages=view.messages,
         ttl_seconds=shape.ttl_seconds,
     )

@@ -15,9 +15,9 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 
 from openmem.base.paths import Paths
+from openmem.context.formats.view import Wire
 from openmem.context.session import peek_trim_request, take_trim_request
 from openmem.context.store.blobs import blob_of, write_blob
-from openmem.context.formats.view import Wire
 from openmem.context.trim.items import NotTrimmable, WireFormat
 from openmem.context.trim.limits import TrimSettings, limit_in
 from openmem.context.trim.trimmer import Ask, Trimmer, View
