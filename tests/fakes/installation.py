@@ -117,7 +117,7 @@ class Installation:
         return found
 
     def kill_all(self) -> None:
-        """SIGKILL everything at one moment: first all stand still, or they would heal each other."""
+        """SIGKILL all at one moment: first everyone stands still, or they would heal each other."""
         pids = list(self.processes())
         for number in (signal.SIGSTOP, signal.SIGKILL):
             for pid in pids:
