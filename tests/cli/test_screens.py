@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from openmem.base.clock import seconds_of
 from openmem.base.io import ABSENT
 from openmem.base.policy import Decision, Policy, Rule
 from openmem.base.workspace import Workspace
@@ -17,6 +18,8 @@ from openmem.cli.render.context import hit_lines, session_lines, size_text, stat
 from openmem.cli.render.doctor import doctor_lines
 from openmem.cli.render.plan import plan_lines
 from openmem.cli.render.policy import explain_lines, policy_lines
+from openmem.cli.render.proxy import proxy_line
+from openmem.host.lifecycle import ProxyStatus
 from openmem.plan.action import Left, MakeDir, ManualStep, Plan, RemoveFile, RunCommand, WriteFile
 from openmem.setup.doctor.finding import Finding
 from tests.fakes.golden import assert_golden
@@ -109,6 +112,30 @@ def test_a_plan_fits_every_terminal(width: int) -> None:
     shown = " ".join(" ".join(lines).split())
     for text in ("who may be stored and recalled", 'the MCP server "openmem"', "run 1 command"):
         assert text in shown
+
+
+@pytest.mark.parametrize(
+    ("problems", "counters", "expected"),
+    [
+        ((), {}, ""),
+        ((), {"fail_opens_today": 1}, ", 1 request not kept today (openmem doctor)"),
+        (("the recorder is off.",), {}, ", with a problem (openmem doctor)"),
+    ],
+)
+def test_a_proxy_that_keeps_nothing_does_not_look_well(
+    problems: tuple[str, ...], counters: dict[str, int], expected: str
+) -> None:
+    """README: a fault of ours is counted in `openmem context status`, on a full disk too."""
+    status = ProxyStatus(
+        running=True,
+        address="http://127.0.0.1:8913",
+        mode="recording",
+        started_at="2026-11-30T11:00:00Z",
+        problems=problems,
+        counters=counters,
+    )
+    now = seconds_of("2026-11-30T11:00:01Z")
+    assert proxy_line(status, now) == f"proxy 127.0.0.1:8913 up just now{expected}"
 
 
 def test_a_second_run_says_nothing_to_do() -> None:

@@ -19,12 +19,20 @@ _OLDER = "  (an older one; it is replaced when idle)"
 
 
 def proxy_line(status: ProxyStatus, now_seconds: float) -> str:
-    """Return the proxy in half a line: `proxy 127.0.0.1:8913 up 3 d`."""
+    """Return the proxy in half a line: `proxy 127.0.0.1:8913 up 3 d`, and what is wrong with it.
+
+    What a full disk kept out of the sessions' own events is known to the proxy alone.
+    """
     place = status.address.removeprefix("http://")
     if status.running:
         told = f"proxy {place} up {_age(status, now_seconds)}"
         if status.mode not in ("", "recording"):
             told += f", {status.mode}"
+        unrecorded = status.counters.get("fail_opens_today", 0)
+        if status.problems:
+            told += ", with a problem (openmem doctor)"
+        elif unrecorded:
+            told += f", {counted(unrecorded, 'request')} not kept today (openmem doctor)"
         return told + (", an older version" if status.stale else "")
     return "proxy stopped" if status.stopped else "proxy not running"
 

@@ -83,8 +83,8 @@ def check_proxy(
                 name="fail_opens",
                 outcome="warning",
                 subject="proxy",
-                detail=f"{many(unrecorded, 'request')} of today went on unrecorded or was recorded "
-                "in part, for a fault of ours",
+                detail=f"{many(unrecorded, 'request')} of today went on without being kept whole, "
+                "for a fault of ours",
                 advice=f"see {paths.logs_dir}/proxy.log",
             )
         )
