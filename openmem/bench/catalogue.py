@@ -23,6 +23,7 @@ BENCHES: dict[str, str] = {
     "first-run": "What openmem adds to one `claude -p` run.",
     "hook": "CPU of a hook against an interpreter that does nothing.",
     "proxy": "Time to first byte while recording against a bare pass-through.",
+    "proxy-trimming": "The same for large sessions, with trimming and compression on.",
     "stream": "Lateness of a stream while new content is recorded beside it.",
 }
 
@@ -42,6 +43,8 @@ def run(
         return hook.run(repeats=repeats or 31)
     if name == "proxy":
         return proxy.run(repeats=repeats or 60)
+    if name == "proxy-trimming":
+        return proxy.run(repeats=repeats or 40, trims=True)
     if name == "stream":
         return stream.run(repeats=repeats or 7)
     raise KeyError(name)

@@ -3,7 +3,8 @@
 Each sample is a session's next request: the history again and one new exchange. The two targets
 take turns on kept-alive connections with bodies of the same length, and the first requests, which
 record the whole history, are warm-up and told apart. The last byte has no limit: it waits until the
-rows are committed, which is the promise.
+rows are committed, which is the promise. With `trims` large sessions go up trimmed, and the floor
+carries them whole.
 """
 
 from __future__ import annotations
@@ -17,14 +18,23 @@ from openmem.bench.target import Target
 from openmem.bench.traffic import Conversation
 
 SIZES = (("10 KB", 10_000, 1.3), ("300 KB", 300_000, 1.3), ("3 MB", 3_000_000, 1.5))
+TRIM_SIZES = (("300 KB", 300_000, 1.5), ("3 MB", 3_000_000, 2.0))
 
 
-def run(*, repeats: int = 60, sizes: tuple[tuple[str, int, float], ...] = SIZES) -> Report:
-    """Return the figures. `repeats`: samples of each target and size."""
+def run(
+    *, repeats: int = 60, sizes: tuple[tuple[str, int, float], ...] = (), trims: bool = False
+) -> Report:
+    """Return the figures.
+
+    `repeats`: samples of each target and size; `trims`: with trimming and compression on, as large
+    requests then go up in another form than they came.
+    """
     figures: list[Figure] = []
     notes: list[str] = []
+    sizes = sizes or (TRIM_SIZES if trims else SIZES)
     with Stage() as stage:
         stage.allow_everything()
+        stage.settings(f"[trim]\nenabled = {'true' if trims else 'false'}\n")
         upstream = stage.upstream()
         floor_target = Target(stage.passthrough(upstream))
         our_target = Target(stage.proxy(upstream))
@@ -61,7 +71,9 @@ def run(*, repeats: int = 60, sizes: tuple[tuple[str, int, float], ...] = SIZES)
         for target in (floor_target, our_target):
             target.close()
         notes.append(recorded(stage))
-    return Report(bench="proxy", figures=tuple(figures), notes=tuple(notes))
+    return Report(
+        bench="proxy-trimming" if trims else "proxy", figures=tuple(figures), notes=tuple(notes)
+    )
 
 
 def recorded(stage: Stage) -> str:

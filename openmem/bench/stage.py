@@ -116,13 +116,20 @@ class Stage:
 
     def allow_everything(self) -> None:
         """Write a policy that stores every session, so that the proxy has work to do."""
-        folder = os.path.join(self.home, ".config/openmem")
-        os.makedirs(folder, mode=0o700)
         lines = ["version = 1"]
         for kind in ("git", "other", "unregistered"):
             lines += [f"[defaults.{kind}]", "store = true", "recall = true", "retain = true"]
-        with open(os.path.join(folder, "policy.toml"), "w", encoding="utf-8") as file:
-            file.write("\n".join(lines) + "\n")
+        self._write("policy.toml", "\n".join(lines) + "\n")
+
+    def settings(self, text: str) -> None:
+        """Write the settings file."""
+        self._write("config.toml", text)
+
+    def _write(self, name: str, text: str) -> None:
+        folder = os.path.join(self.home, ".config/openmem")
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+        with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
+            file.write(text)
 
 
 def _end(child: subprocess.Popen[str]) -> None:

@@ -83,6 +83,15 @@ def test_a_slow_stream_tells_when_each_event_was_sent() -> None:
 
 
 @needs_openmem
+def test_the_trimming_bench_has_limits_of_its_own(scratch: Path) -> None:
+    """Issue 3, "Show it": added time with trimming and compression on."""
+    report = proxy.run(repeats=2, sizes=(("300 KB", 300_000, 1.5),), trims=True)
+    _is_whole(report, figures=2, limited=1)
+    assert report.bench == "proxy-trimming"
+    assert os.listdir(scratch) == []
+
+
+@needs_openmem
 def test_the_stream_bench_records_beside_the_stream(scratch: Path) -> None:
     """Issue 2, trial (c): new content recorded beside a streaming session."""
     report = stream.run(repeats=1, new_bytes=100_000)
