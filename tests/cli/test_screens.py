@@ -129,6 +129,7 @@ def test_a_proxy_that_keeps_nothing_does_not_look_well(
     status = ProxyStatus(
         running=True,
         address="http://127.0.0.1:8913",
+        port=8913,
         mode="recording",
         started_at="2026-11-30T11:00:00Z",
         problems=problems,
