@@ -17,15 +17,15 @@ from openmem.memory.providers.registry import (
     bank_admin_of,
     provider_of,
 )
+from tests.fakes.memory_servers.started import provider_on
 
 BANK, OTHER = "github.com/acme/site", "github.com/Acme/site"
 
 
 @pytest.fixture(params=sorted(PROVIDERS))
 def provider(request: pytest.FixtureRequest, home: Path) -> Iterator[Provider]:
-    made = provider_of(request.param, Paths(os.environ))
-    yield made
-    made.close()
+    with provider_on(request.param, Paths(os.environ)) as made:
+        yield made
 
 
 def item(memory_id: str, text: str, **other: object) -> Item:

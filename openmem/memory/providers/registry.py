@@ -23,7 +23,19 @@ def _local(paths: Paths) -> Provider:
     return LocalProvider(paths)
 
 
-PROVIDERS: Mapping[str, Callable[[Paths], Provider]] = {"local": _local}
+def _on_server(name: str) -> Callable[[Paths], Provider]:
+    def make(paths: Paths) -> Provider:
+        from openmem.memory.providers.server import made
+
+        return made(name, paths)
+
+    return make
+
+
+PROVIDERS: Mapping[str, Callable[[Paths], Provider]] = {
+    "local": _local,
+    **{name: _on_server(name) for name in ("hindsight", "mem0", "cognee")},
+}
 
 
 def provider_of(name: str, paths: Paths) -> Provider:
