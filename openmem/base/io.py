@@ -54,7 +54,7 @@ def write_atomic(path: str, data: bytes, *, mode: int = 0o600) -> None:
     temporary = os.path.join(folder, f".{os.path.basename(path)}.{os.getpid()}.{time.time_ns()}")
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
     try:
-        with os.fdopen(descriptor, "wb") as file:
+        with naming(path), os.fdopen(descriptor, "wb") as file:
             file.write(data)
             file.flush()
             os.fchmod(file.fileno(), mode)
@@ -79,6 +79,17 @@ def sync_dir(folder: str) -> None:
         pass  # network mounts refuse to sync a folder; the rename itself stands
     finally:
         os.close(descriptor)
+
+
+@contextlib.contextmanager
+def naming(path: str) -> Iterator[None]:
+    """Give an OSError that knows no file this one: a full disk is met by its descriptor only."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is None:
+            error.filename = path
+        raise
 
 
 @contextlib.contextmanager

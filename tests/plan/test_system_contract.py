@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from collections.abc import Callable, Iterator
@@ -11,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from openmem.base.errors import Missing, OpenmemError, PlanConflict, Refused
-from openmem.base.io import ABSENT, digest_of
+from openmem.base.io import ABSENT, digest_of, write_atomic
 from openmem.plan.system import DryRunSystem, MemorySystem, Ran, RealSystem, System
 from openmem.plan.system.memory import Node
 
@@ -264,3 +265,27 @@ def test_two_do_not_hold_one_lock(tmp_path: Path) -> None:
         taken = subprocess.run(argv, capture_output=True, text=True, timeout=30, check=True)
     free = subprocess.run(argv, capture_output=True, text=True, timeout=30, check=True)
     assert (taken.stdout, free.stdout) == ("taken\n", "got\n")
+
+
+def test_a_full_disk_is_told_with_the_file_and_changes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """House style, Errors; the system's own fault at a full disk names a descriptor only."""
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    path = folder / "settings.json"
+    path.write_bytes(b"before")
+
+    def full(_: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    writes: tuple[Callable[[], None], ...] = (
+        lambda: RealSystem(os.environ).write(str(path), b"after"),
+        lambda: write_atomic(str(path), b"after"),
+    )
+    for write in writes:
+        with pytest.raises(OSError, match="No space left") as caught:
+            write()
+        assert caught.value.filename == str(path)
+        assert list(folder.iterdir()) == [path] and path.read_bytes() == b"before"

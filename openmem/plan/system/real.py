@@ -11,7 +11,7 @@ import time
 from collections.abc import Mapping, Sequence
 
 from openmem.base.errors import Failed, Missing
-from openmem.base.io import ABSENT, digest_of, locked, sync_dir
+from openmem.base.io import ABSENT, digest_of, locked, naming, sync_dir
 from openmem.plan.system import contract
 from openmem.plan.system.contract import NEW_FILE_MODE, Ran, Stat
 from openmem.plan.system.swap import exchange
@@ -109,7 +109,8 @@ class RealSystem:
         target = found.real_path if found else path
         temporary = _temporary(target)
         try:
-            _write_beside(temporary, data, target if found else "", mode)
+            with naming(path):
+                _write_beside(temporary, data, target if found else "", mode)
             if expect == ABSENT:
                 _place_new(temporary, target, path)
             elif expect is not None:
