@@ -31,6 +31,8 @@ from openmem.context.trim.raw import (
 
 _ENCODE = msgspec.json.Encoder().encode
 _SIGNED = "thinking_blocks"  # what LiteLLM passes signed thinking in
+# Clients leave these out of earlier turns as they like.
+_REASONING = ("reasoning_content", "reasoning", "reasoning_text", "reasoning_details")
 _NOTICES = ("You are a context summarization agent",)
 _CACHE_SECONDS = 600
 
@@ -168,9 +170,12 @@ def _kind(role: object, content: list[dict[str, Any]]) -> Kind:
     return kinds[role]
 
 
+_UNSAID = frozenset({"content", "cache_control", _SIGNED, *_REASONING})
+
+
 def _digest(message: dict[str, Any], content: list[dict[str, Any]]) -> bytes:
     plain = [{k: v for k, v in block.items() if k != "cache_control"} for block in content]
-    other = {k: v for k, v in message.items() if k not in ("content", _SIGNED, "cache_control")}
+    other = {k: v for k, v in message.items() if k not in _UNSAID}
     return hashlib.blake2b(_ENCODE([plain, other]), digest_size=16).digest()
 
 

@@ -1,19 +1,26 @@
 """The Responses format, as Codex speaks it: a list of items of many types.
 
-`additional_tools`, `configuration_update` and compaction items are never touched; what stands
-before the first real user turn stays. Reasoning before the cut goes: the newest models drop it
-after a changed prefix in any case. Source: Codex 0.171.0, observed; OpenAI's API reference.
+`additional_tools`, `configuration_update`, compaction items and the summary of a compacted history
+are never touched; what stands before the first real user turn stays; of what Codex tells of its
+surroundings later (permissions, environment, mode) the newest of each kind does. Reasoning before
+the cut goes: the newest models drop it after a changed prefix in any case.
+Source: Codex 0.171.0, observed; OpenAI's API reference.
 """
 
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
 
+from openmem.context.formats.surroundings import (
+    COMPACTION,
+    is_summary,
+    is_surroundings,
+    state_in,
+)
 from openmem.context.trim.items import Envelope, Item, Kind, NotTrimmable, unpaired
 from openmem.context.trim.raw import (
     join_list,
@@ -42,11 +49,8 @@ _CALLS = frozenset(
     {"function_call", "custom_tool_call", "local_shell_call", "computer_call", "shell_call",
      "apply_patch_call"}
 )  # fmt: skip
-_SURROUNDINGS = re.compile(
-    r"\s*(?:<(?:environment_context|user_instructions|hook_prompt|turn_aborted|subagent_notification"
-    r"|skill|permissions|INSTRUCTIONS)\b|# AGENTS\.md instructions)"
-)
-_NOTICES = ("You are performing a CONTEXT CHECKPOINT COMPACTION",)
+# What differs between a message and its resent form, and what says nothing to the model.
+_RENEWED = ("id", "status", "internal_chat_message_metadata_passthrough", "metadata")
 _CACHE_SECONDS = 600
 
 
@@ -94,6 +98,7 @@ class ResponsesFormat:
             thinking_weight=weight if kind == "reasoning" else 0,
             calls=calls,
             results=results,
+            keeps=_keeps(content) if kind == "system" else (),
             has_thinking=kind == "reasoning",
             is_reply=kind == "assistant" and value.get("type", "message") == "message",
             is_notice=_is_notice(value, content),
@@ -178,20 +183,35 @@ def _message_kind(value: dict[str, Any]) -> Kind:
     content = blocks_of(value.get("content"))
     if _is_notice(value, content):
         return "user"
-    texts = [str(b.get("text", "")) for b in content if "text" in str(b.get("type", ""))]
-    is_surroundings = bool(texts) and all(_SURROUNDINGS.match(text) for text in texts)
-    return "user" if is_surroundings and len(texts) == len(content) else "turn"
+    texts = _texts(content)
+    if len(texts) < len(content) or not texts:
+        return "turn"
+    if is_summary(texts[0]):
+        return "pinned"
+    if not all(map(is_surroundings, texts)):
+        return "turn"
+    return "system" if any(map(state_in, texts)) else "user"
 
 
 def _is_notice(value: dict[str, Any], content: list[dict[str, Any]]) -> bool:
-    texts = [str(b.get("text", "")) for b in content]
-    return value.get("role") == "user" and bool(texts) and texts[-1].lstrip().startswith(_NOTICES)
+    texts = _texts(content)
+    return value.get("role") == "user" and bool(texts) and texts[-1].lstrip().startswith(COMPACTION)
+
+
+def _texts(content: list[dict[str, Any]]) -> list[str]:
+    return [str(b.get("text", "")) for b in content if "text" in str(b.get("type", ""))]
+
+
+def _keeps(content: list[dict[str, Any]]) -> tuple[str, ...]:
+    """Return the names of the states that a message tells, of which the newest is in force."""
+    names = (state_in(text) for text in _texts(content))
+    return tuple(dict.fromkeys(f"told:{name}" for name in names if name))
 
 
 def _digest(value: dict[str, Any], kind: Kind) -> bytes:
     if kind == "reasoning":
         return hashlib.blake2b(b"reasoning", digest_size=16).digest()
-    plain = {k: v for k, v in value.items() if k not in ("id", "status")}
+    plain = {k: v for k, v in value.items() if k not in _RENEWED}
     if "content" in plain:
         plain["content"] = blocks_of(plain["content"])
         for block in plain["content"]:
