@@ -222,6 +222,30 @@ def test_a_recorder_that_ends_before_it_works_is_told(start, upstream, folder, m
     wait_until(lambda: proxy.status()["problems"] == [])
 
 
+def test_why_a_recorder_died_is_in_the_log_of_a_proxy_without_a_terminal(
+    start, upstream, paths, folder, monkeypatch
+):
+    """Issue 2, doctor: what it names, the log, holds the reason; content never."""
+    os.makedirs(paths.logs_dir, exist_ok=True)
+    log = Path(paths.logs_dir) / "proxy.log"
+    monkeypatch.setattr(link_module, "_is_unread", lambda descriptor: True)
+    monkeypatch.setattr(link_module, "_program", lambda: "import a_module_that_is_missing")
+    proxy = start(is_recording=True)
+    wait_until(lambda: log.exists() and "a_module_that_is_missing" in log.read_text())
+    monkeypatch.setattr(
+        link_module,
+        "_program",
+        lambda: (
+            "import sys; from openmem.context.proxy.recording import process\n"
+            "def broken(told): raise ValueError('words of a session')\n"
+            "process.Paths = broken; process.main(int(sys.argv[1]))"
+        ),
+    )
+    wait_until(lambda: "fault: ValueError" in log.read_text())
+    assert "words of a session" not in log.read_text()
+    assert proxy.status()["recorder_restarts"] >= 1
+
+
 def test_the_recorder_ends_with_its_proxy_and_finishes_first(start, upstream, paths, folder):
     """Ours: a stop loses nothing that was handed over, and leaves no process."""
     upstream.handler = streams("answer")

@@ -22,6 +22,7 @@ from dataclasses import asdict
 from typing import Any
 
 import openmem
+from openmem.base.paths import Paths
 from openmem.context.proxy import memory
 from openmem.context.proxy.recording import frames
 from openmem.context.proxy.recording.job import Job
@@ -71,6 +72,7 @@ class RecorderLink:
 
     async def _spawn(self) -> None:
         ours, theirs = socket.socketpair()
+        log = _fault_log(self._settings.paths)
         try:
             ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 20)
             ours.setblocking(False)
@@ -78,6 +80,7 @@ class RecorderLink:
                 [sys.executable, "-P", "-c", _program(), str(theirs.fileno())],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
+                stderr=log,
                 pass_fds=(theirs.fileno(),),
                 # One pool of memory for all its threads: with one each, freed bodies pile up.
                 env={**os.environ, "MALLOC_ARENA_MAX": "1"},
@@ -88,6 +91,8 @@ class RecorderLink:
             raise
         finally:
             theirs.close()
+            if log is not None:
+                os.close(log)
         # A drained copy must be out of this process: it then survives the process.
         writer.transport.set_write_buffer_limits(0)
         self._writer = writer
@@ -300,6 +305,24 @@ def _program() -> str:
         f"import sys; sys.path.append({root!r}); "
         "from openmem.context.proxy.recording.process import main; main(int(sys.argv[1]))"
     )
+
+
+def _fault_log(paths: Paths) -> int | None:
+    """Return the proxy's log, open for appending, when nobody reads our stderr, else None.
+
+    A service's stderr goes nowhere; why a recorder died would be lost with it.
+    """
+    try:
+        if not _is_unread(2):
+            return None
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
+        return os.open(f"{paths.logs_dir}/proxy.log", flags, 0o600)
+    except OSError:
+        return None  # no folder for it, or a full disk: recording matters more than its log
+
+
+def _is_unread(descriptor: int) -> bool:
+    return os.path.samestat(os.fstat(descriptor), os.stat(os.devnull))
 
 
 def _reap(process: subprocess.Popen[bytes]) -> None:

@@ -26,6 +26,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from openmem.base.clock import now_text
 from openmem.base.errors import OpenmemError
 from openmem.base.installation import ensure_key
 from openmem.base.paths import Paths
@@ -302,16 +303,23 @@ def _about(told: dict[str, Any]) -> About:
 
 
 def _say(error: BaseException) -> None:
-    """Write where a fault of ours happened to stderr, which is the proxy's log; no content."""
+    """Write where a fault of ours happened to stderr, which the link leads to the proxy's log.
+
+    An exception's own text is left out, for it may hold content.
+    """
     lines = traceback.format_list(traceback.extract_tb(error.__traceback__)[-3:])
     place = "".join(lines).strip()
-    sys.stderr.write(f"openmem recorder: {type(error).__name__}\n{place}\n")
+    name = type(error).__name__
+    sys.stderr.write(f"{now_text()} recorder[{os.getpid()}] fault: {name}\n{place}\n")
+    sys.stderr.flush()
 
 
 def main(descriptor: int) -> None:
     """Serve one proxy on an inherited socket until it ends."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
+    sys.excepthook = lambda kind, error, trace: _say(error)
+    threading.excepthook = lambda told: _say(told.exc_value) if told.exc_value else None
     try:
         os.nice(_NICENESS)
     except OSError:
