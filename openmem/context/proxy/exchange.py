@@ -37,6 +37,7 @@ _SMALL_BYTES = 1024 * 1024
 # What a compressed request may unfold to; a guess too high only asks the recorder in vain.
 _PACKED = 12
 _WORDS_BYTES = 64 * 1024
+_HEAD_BYTES = 4096
 # Most answers of a test or a token count are over sooner; a task for each would cost more.
 _WATCH_DELAY_SECONDS = 0.02
 _HAND_OVER_SECONDS = 8.0
@@ -161,9 +162,11 @@ class Exchange:
         job, link = self._job, self._link
         if job is None or link is None:
             return chunks
-        sid = stated_session_id(self._about()["headers"], "", "")
+        told = self._about()["headers"]
+        sid, lane = stated_session_id(told, "", ""), told.get("x-claude-code-agent-id", "")
         is_packed = bool(heads.joined(self._scope["headers"], b"content-encoding"))
-        if not link.wants_view(sid, size * _PACKED if is_packed else size):
+        head = b"" if is_packed else chunks[0][:_HEAD_BYTES]
+        if not link.wants_view(sid, lane, size * _PACKED if is_packed else size, head):
             job.body(chunks)
             return chunks
         sent = await job.view(chunks, self._view_wait)

@@ -82,6 +82,8 @@ class Exchange:
     """A stored request whose reply may follow."""
 
     sid: str
+    lane: str
+    size_bytes: int
     wire: Wire
     view: View | None
     recorded: Recorded
@@ -251,6 +253,8 @@ class Recordings:
                 known, kept = thread.compare(prompt_of(view, shape), time.monotonic())
         return Exchange(
             sid=sid,
+            lane=admitted.lane,
+            size_bytes=len(incoming.view.body),
             wire=view.wire,
             view=trimmed,
             recorded=recorded,
@@ -376,6 +380,21 @@ class Recordings:
             prefix_bytes=None if is_first else kept.before_bytes,
             bust="trim" if has_cut_now else None if is_first else kept.bust,
         )
+
+    def hint(self, exchange: Exchange, reply: Reply) -> dict[str, Any] | None:
+        """Return what the proxy may know of a call: see `hints.Hint`; None when it says nothing."""
+        trimming, tokens = self.trimming, reply.usage.prompt_tokens
+        if trimming is None or not tokens or exchange.lane == "side":
+            return None
+        return {
+            "sid": exchange.sid,
+            "lane": exchange.lane,
+            "size_bytes": exchange.size_bytes,
+            "tokens": tokens,
+            "soft_tokens": trimming.soft_tokens(exchange.model),
+            "model": exchange.model,
+            "has_cut": trimming.has_cut(exchange.sid),
+        }
 
     # --- faults
 

@@ -25,6 +25,7 @@ import openmem
 from openmem.base.paths import Paths
 from openmem.context.proxy import memory
 from openmem.context.proxy.recording import frames
+from openmem.context.proxy.recording.hints import Hint, Hints
 from openmem.context.proxy.recording.job import Job
 from openmem.context.proxy.settings import ProxySettings
 
@@ -47,6 +48,7 @@ class RecorderLink:
         self._settings = settings
         self._on_outcome = on_outcome
         self._jobs: dict[int, Job] = {}
+        self._hints = Hints()
         self._next = 0
         self._held = 0
         self._writer: asyncio.StreamWriter | None = None
@@ -146,6 +148,9 @@ class RecorderLink:
         if answer["phase"] == "request":
             job.body_is_stored()  # its response follows
             return
+        if answer.get("hint"):
+            sid, lane = answer["hint"].pop("sid"), answer["hint"].pop("lane")
+            self._hints.note(sid, lane, Hint(**answer["hint"]))
         self._settle(job, answer["outcome"])
 
     def _lost(self) -> None:
@@ -216,18 +221,23 @@ class RecorderLink:
     def pending(self) -> int:
         return len(self._jobs)
 
-    def wants_view(self, sid: str, size: int) -> bool:
+    def wants_view(self, sid: str, lane: str, size: int, head: bytes) -> bool:
         """Return whether a request may have to be sent in another form.
 
-        Large ones may be due for a trim; of smaller ones only a session's with a trim behind it
-        or asked for. `sid`: as the headers state it, "" when they do not.
+        Large ones may be due for a trim, unless the last call's count rules that out; of smaller
+        ones only a session's with a trim behind it or asked for. `sid`, `lane`: as the headers
+        state them, "" when they do not. `head`: of the body, b"" when it is compressed.
         """
         if not self._settings.trim.is_on:
             return False
+        stem = f"{self._settings.paths.sessions_dir}/{sid}"
+        if sid and os.path.exists(f"{stem}.force"):
+            return True
+        if sid and self._hints.rules_out(sid, lane, size, head):
+            return False
         if size >= self._settings.view_from_bytes:
             return True
-        stem = f"{self._settings.paths.sessions_dir}/{sid}"
-        return bool(sid) and any(os.path.exists(stem + end) for end in (".trim.json", ".force"))
+        return bool(sid) and os.path.exists(f"{stem}.trim.json")
 
     def open(self, about: Callable[[], dict[str, Any]], size: int) -> Job | str:
         """Return a job for a request of `size` bytes, or the reason why there is none."""

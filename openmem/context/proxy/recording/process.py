@@ -255,19 +255,21 @@ class RecorderProcess:
         if job.exchange is None:
             self._settle(job, "unfinished")
             return
-        outcome = "recorded"
+        outcome, hint = "recorded", None
         if job.reader is not None:
-            outcome = self._recordings.reply(job.exchange, job.reader.finish(reason))
-        self._settle(job, outcome)
+            reply = job.reader.finish(reason)
+            outcome = self._recordings.reply(job.exchange, reply)
+            hint = self._recordings.hint(job.exchange, reply)
+        self._settle(job, outcome, hint)
 
     def _late(self, job: _Job) -> None:
         if job.exchange is not None:
             self._recordings.late(job.exchange)
 
-    def _settle(self, job: _Job, outcome: str) -> None:
+    def _settle(self, job: _Job, outcome: str, hint: dict[str, Any] | None = None) -> None:
         if self._jobs.pop(job.number, None) is not None:
             job.body = []
-            self._answer(job, "done", outcome)
+            self._answer(job, "done", outcome, {"hint": hint} if hint else None)
 
     def _answer_view(self, job: _Job, sent: Sent) -> None:
         told = {"size": len(sent.body or b""), "beta": sent.beta, "refusal": sent.refusal}

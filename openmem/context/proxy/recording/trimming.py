@@ -20,6 +20,7 @@ from openmem.context.session import peek_trim_request, take_trim_request
 from openmem.context.store.blobs import blob_of, write_blob
 from openmem.context.trim.items import NotTrimmable, WireFormat
 from openmem.context.trim.limits import TrimSettings, limit_in
+from openmem.context.trim.state import TrimState
 from openmem.context.trim.trimmer import Ask, Trimmer, View
 from openmem.context.trim.wire.chat import ChatFormat
 from openmem.context.trim.wire.messages import MessagesFormat
@@ -99,6 +100,14 @@ class Trimming:
         limit = limit_in(words)
         if limit:
             self._trimmer.learn_limit(sid, view.thread, limit)
+
+    def has_cut(self, sid: str) -> bool:
+        """Return whether a session has a trim behind it."""
+        return self._trimmer.has_cut(sid)
+
+    def soft_tokens(self, model: str) -> int:
+        """Return from how many prompt tokens a turn of this model is trimmed."""
+        return self._trimmer.thresholds(model, 0, TrimState()).soft
 
     def _save_blob(self, text: str) -> str:
         blob = blob_of(self._key, text.encode("utf-8", "surrogatepass"), "text/plain")
