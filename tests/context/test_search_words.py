@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from openmem.base.errors import NotFound, Usage
 from openmem.base.paths import Paths
+from openmem.context.search import words
 from openmem.context.search.engine import Searcher, search
 from openmem.context.search.query import Page, Query, Scope
 from openmem.context.store.database import legacy_file
@@ -428,3 +429,16 @@ def test_more_sessions_than_may_be_open_at_once(recorder: Recorder, paths: Paths
     page = searcher.search(Query(text="alpha needle", limit=20, context=1), EVERYWHERE)
     assert (page.total_matches, page.line_matches, len(page.hits)) == (9, 9, 9)
     searcher.close()
+
+
+def test_one_long_row_does_not_keep_the_others_out(
+    paths: Paths, recorder: Recorder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Issue 2, part 4: a log of many matching lines, and the sentence somebody looks for."""
+    monkeypatch.setattr(words, "_LINES_RANKED", 200)
+    said = [user(f"quoll number {n}") for n in range(9)]
+    log = user("\n".join(f"quoll in line {n}" for n in range(500)))
+    recorder.record_request("s", incoming([*said, log]))
+    page = look(paths, "quoll", limit=20)
+    assert (page.total_matches, page.line_matches) == (10, 509)
+    assert {hit.seq for hit in page.hits} == set(range(1, 11))

@@ -1,7 +1,8 @@
 """Looking terms up in one session's file, with the same filters for rows, lines and counts.
 
 Idea: roles and echo are part of a line's id, so a filter is a range of ids. A word that is in very
-many lines is counted in full, but only its newest lines take part in the ranking.
+many lines is counted in full, but only its newest lines take part in the ranking, or its newest
+rows where a few long ones have all those lines.
 Trap: a file of the earlier system has other ids and an index that takes a run of CJK as one word;
 it is looked up by joining, and such terms by reading its lines.
 """
@@ -14,7 +15,7 @@ from typing import Protocol
 
 from openmem.base.frame import carries_own_text, is_own_tool
 from openmem.base.tokens import index_text
-from openmem.context.search.query import Query
+from openmem.context.search.query import LIMIT_LIMIT, Query
 from openmem.context.search.terms import Term, Tier
 from openmem.context.store.reader import SessionReader
 from openmem.context.store.schema import (
@@ -139,7 +140,23 @@ class Lookup4:
                     [*values, most_lines],
                 )
             )
+        if len(lines_by_row) < min(rows, LIMIT_LIMIT):
+            lines_by_row = self._newest_rows(term, tier)
         return Found(lines_by_row=lines_by_row, rows=rows, lines=lines, is_partial=True)
+
+    def _newest_rows(self, term: Term, tier: Tier) -> dict[int, int]:
+        """Return the newest rows whatever their length: a few long ones kept the others out."""
+        found: dict[int, int] = {}
+        for each in _groups(self._ranges):
+            sql, values = self._ids([(term, tier)], [each])
+            found.update(
+                self._execute(
+                    f"SELECT id >> {LINE_BITS}, count(*) FROM ({sql})"
+                    " GROUP BY 1 ORDER BY 1 DESC LIMIT ?",
+                    [*values, LIMIT_LIMIT],
+                )
+            )
+        return found
 
     def rows_with_any(self, terms: Sequence[tuple[Term, Tier]]) -> int:
         parts, values = [], list[object]()
