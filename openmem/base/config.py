@@ -225,6 +225,12 @@ SETTINGS: tuple[Setting, ...] = (
         default=True,
         help="Mask secrets before anything is stored.",
     ),
+    Setting(
+        name="context.price_file",
+        kind="str",
+        default="",
+        help="A file with dollars per million tokens; without one no money is shown.",
+    ),
 )
 
 # Tables whose keys the person names; each is `<table>.<name>.<key>` and holds text.

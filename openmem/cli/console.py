@@ -37,6 +37,7 @@ _ASCII = str.maketrans(
         "’": "'",
         "≤": "<=",
         "×": "x",
+        **dict(zip("▁▂▃▄▅▆▇█", ".:-=+*#@", strict=True)),
     }
 )
 # C0 and C1 but for tab and newline, and the characters that reorder or hide text.

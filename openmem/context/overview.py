@@ -19,7 +19,7 @@ from openmem.context.store.schema import COUNTERS, THREAD_KINDS, VERSION
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ThreadSummary:
-    """One thread of a session: `kind` main, sub-agent or side; tokens as `SessionSummary`."""
+    """One thread of a session: `kind` main, sub-agent or side; the rest as `SessionSummary`."""
 
     thread: str
     kind: str
@@ -34,6 +34,9 @@ class ThreadSummary:
     input_tokens: int
     output_tokens: int
     last_at: str
+    bust_reasons: tuple[tuple[str, int], ...] = ()
+    removed_tokens: int = 0
+    removed_messages: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +45,9 @@ class SessionSummary:
 
     The other tokens are sums over all requests, as the provider reported them; `input_tokens`
     leaves out what was read from or written to its cache. `bust_reasons`: reason → how often.
-    `model`: of the main thread. `last_at`: UTC text. Empty for what a file does not say.
+    `removed_tokens`, `removed_messages`: what all trims took out together, the tokens by the
+    writer's estimate. `model`: of the main thread. `last_at`: UTC text. Empty for what a file does
+    not say.
     """
 
     session_id: str
@@ -65,6 +70,8 @@ class SessionSummary:
     version: int = VERSION
     threads: tuple[ThreadSummary, ...] = ()
     bust_reasons: tuple[tuple[str, int], ...] = ()
+    removed_tokens: int = 0
+    removed_messages: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,6 +115,8 @@ def _summary(reader: SessionReader) -> SessionSummary:
         f"SELECT agent, cwd, bank, fail_opens, last_at, {', '.join(COUNTERS)} FROM session"
     ).fetchone()
     counts = dict(zip(COUNTERS, sums, strict=True))
+    removed = _removed(reader) if counts["trims"] else {}
+    reasons = _reasons(reader) if counts["busts"] else {}
     threads = tuple(
         ThreadSummary(
             thread=bytes(fingerprint).hex(),
@@ -115,6 +124,8 @@ def _summary(reader: SessionReader) -> SessionSummary:
             agent_id=agent_id,
             model=model,
             last_at=utc_text(used_at),
+            bust_reasons=tuple(reasons.get(bytes(fingerprint).hex(), ())),
+            **_gone(removed, bytes(fingerprint).hex()),
             **{
                 name: value for name, value in zip(COUNTERS, values, strict=True) if name != "bytes"
             },
@@ -123,13 +134,6 @@ def _summary(reader: SessionReader) -> SessionSummary:
             f"SELECT fingerprint, kind, agent_id, model, last_at, {', '.join(COUNTERS)}"
             " FROM thread ORDER BY last_at DESC, id DESC"
         )
-    )
-    reasons = (
-        execute(
-            "SELECT bust, count(*) FROM events WHERE bust <> '' GROUP BY bust ORDER BY 2 DESC, 1"
-        ).fetchall()
-        if counts["busts"]
-        else []
     )
     entry = reader.entry
     return SessionSummary(
@@ -142,9 +146,46 @@ def _summary(reader: SessionReader) -> SessionSummary:
         last_at=utc_text(last_at),
         model=next((thread.model for thread in threads if thread.kind == "main"), ""),
         threads=threads,
-        bust_reasons=tuple((str(reason), int(count)) for reason, count in reasons),
+        bust_reasons=_summed(reasons),
+        removed_tokens=sum(tokens for tokens, _ in removed.values()),
+        removed_messages=sum(messages for _, messages in removed.values()),
         **counts,
     )
+
+
+def _removed(reader: SessionReader) -> dict[str, tuple[int, int]]:
+    """Return what trims took out: thread → (tokens, messages)."""
+    return {
+        str(root or ""): (max(0, int(tokens or 0)), int(messages or 0))
+        for root, tokens, messages in reader.connection.execute(
+            "SELECT thread_root, sum(tokens_before - tokens_after), sum(dropped)"
+            " FROM events WHERE kind = 'trim' GROUP BY thread_root"
+        )
+    }
+
+
+def _gone(removed: dict[str, tuple[int, int]], thread: str) -> dict[str, int]:
+    tokens, messages = removed.get(thread, (0, 0))
+    return {"removed_tokens": tokens, "removed_messages": messages}
+
+
+def _reasons(reader: SessionReader) -> dict[str, list[tuple[str, int]]]:
+    """Return why prefixes were lost: thread → (reason, how often), the most frequent first."""
+    found: dict[str, list[tuple[str, int]]] = {}
+    for root, reason, count in reader.connection.execute(
+        "SELECT thread_root, bust, count(*) FROM events WHERE bust <> ''"
+        " GROUP BY thread_root, bust ORDER BY 3 DESC, 2"
+    ):
+        found.setdefault(str(root or ""), []).append((str(reason), int(count)))
+    return found
+
+
+def _summed(reasons: dict[str, list[tuple[str, int]]]) -> tuple[tuple[str, int], ...]:
+    counts: dict[str, int] = {}
+    for of_thread in reasons.values():
+        for reason, count in of_thread:
+            counts[reason] = counts.get(reason, 0) + count
+    return tuple(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
 
 def _earlier_summary(reader: SessionReader) -> SessionSummary:
@@ -156,9 +197,16 @@ def _earlier_summary(reader: SessionReader) -> SessionSummary:
     counts = dict.fromkeys(
         ("cache_read_tokens", "cache_creation_tokens", "input_tokens", "output_tokens"), 0
     )
-    trims = fail_opens = prompt = 0
+    trims = fail_opens = prompt = removed = messages = 0
     for event in reader.events():
-        trims += event.kind == "trim"
+        if event.kind == "trim":
+            trims += 1
+            before, after, dropped = (
+                value if isinstance(value, int) else 0
+                for value in map(event.values.get, ("tokens_before", "tokens_after", "dropped"))
+            )
+            removed += max(0, before - after)
+            messages += dropped
         fail_opens += event.kind == "fail_open"
         last_at = max(str(last_at or ""), event.at)
         for name in counts:
@@ -182,6 +230,8 @@ def _earlier_summary(reader: SessionReader) -> SessionSummary:
         fail_opens=fail_opens,
         last_at=last_at or "",
         version=reader.version,
+        removed_tokens=removed,
+        removed_messages=messages,
         cache_read_tokens=counts["cache_read_tokens"],
         cache_creation_tokens=counts["cache_creation_tokens"],
         input_tokens=counts["input_tokens"],

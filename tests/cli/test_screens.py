@@ -221,6 +221,9 @@ def session(**held: Any) -> dict[str, Any]:
         "fail_opens": 0,
         "last_at": "2026-11-30T00:51:00Z",
         "threads": [],
+        "bust_reasons": [("trim", 2)],
+        "removed_tokens": 310_000,
+        "limit_tokens": 200_000,
         **held,
     }
 
@@ -229,8 +232,18 @@ def test_context_status_is_one_line_a_session() -> None:
     """screens.md, openmem context status."""
     thread = {key: value for key, value in session(agent_id="a1", prompt_tokens=12_000).items()}
     threads = [{**thread, "kind": kind} for kind in ("main", *["sub-agent"] * 4, "side")]
+    causes = [("trim", 5), ("messages", 2), ("tools", 1), ("idle", 1)]
     sessions = [
         session(threads=threads),
+        session(
+            session_id="ses_8f00d",
+            agent="opencode",
+            cwd=f"{HOME}/a-project-with-a-long-name",
+            prompt_tokens=119_000,
+            limit_tokens=128_000,
+            busts=9,
+            bust_reasons=causes,
+        ),
         session(
             session_id="short",
             agent="",
@@ -238,6 +251,9 @@ def test_context_status_is_one_line_a_session() -> None:
             bank="",
             prompt_tokens=0,
             busts=0,
+            bust_reasons=[],
+            removed_tokens=0,
+            limit_tokens=0,
             trims=0,
             cache_read_tokens=0,
             cache_creation_tokens=0,
@@ -247,8 +263,19 @@ def test_context_status_is_one_line_a_session() -> None:
         ),
     ]
     head = "proxy 127.0.0.1:8913 up 3 d · store 214 MB in 61 sessions · policy: git repos"
-    lines = status_lines(sessions, head=head, now_seconds=NOW, width=80)
+    today = {
+        "requests": 412,
+        "input_tokens": 1_900_000,
+        "untrimmed_tokens": 4_400_000,
+        "units": 310_000.0,
+        "untrimmed_units": 690_000.0,
+        "dollars": 3.1,
+        "untrimmed_dollars": 6.9,
+        "fail_opens": 2,
+    }
+    lines = status_lines(sessions, head=head, now_seconds=NOW, width=80, today=today, passed=14)
     assert_golden(GOLDEN / "context-status.txt", lines)
+    assert max(map(len, lines)) <= 80
     empty = status_lines([], head=head, now_seconds=NOW, width=80)
     assert empty[-1].startswith("No session is kept yet")
 

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from openmem.base.errors import NotFound, OpenmemError, StoreUnavailable, Usage
+from openmem.base.errors import InvalidConfig, NotFound, OpenmemError, StoreUnavailable, Usage
 from openmem.cli.command import Run, command, group, run_of
 from openmem.cli.envelope import Result
 from openmem.cli.options import Json
 
 if TYPE_CHECKING:
+    from openmem.context.overview import SessionSummary
     from openmem.context.search.query import Page
     from openmem.context.store.reader import SessionReader, StoredRow
 
@@ -37,20 +39,35 @@ def status(
     limit: Annotated[int, typer.Option("--limit", help="Sessions to list; 0 is all.")] = 20,
     json: Json = False,
 ) -> Result:
-    """List the stored sessions, the newest first, with tokens, trims and cache use."""
+    """List the stored sessions, the newest first, with tokens, trims and cache use.
+
+    GONE is what trims removed; BUSTS is why the provider's cache lost its prefix.
+    """
     from openmem.base.policy import load_policy
+    from openmem.cli.commands.insight import prices_of
     from openmem.cli.render.context import size_text, status_lines
     from openmem.cli.render.plan import counted
     from openmem.cli.render.policy import policy_words
     from openmem.cli.render.proxy import proxy_line
+    from openmem.context.baseline import baseline
+    from openmem.context.models import load_models
     from openmem.context.overview import overview
+    from openmem.context.prices import load_prices
     from openmem.host import lifecycle
 
     run = run_of(context)
     found = overview(run.paths)
     proxy = lifecycle.status(run.paths)
     policy = load_policy(run.paths.policy_file, run.paths.home)
-    listed = [asdict(summary) for summary in found.sessions]
+    windows = {name: model.window for name, model in load_models().items()}
+    listed = [_status_data(run, summary, windows) for summary in found.sessions]
+    problems = _skipped(found.skipped)
+    try:
+        prices = prices_of(run)
+    except InvalidConfig as error:  # what is stored can be listed without prices
+        prices, problems = load_prices(), (*problems, error)
+    midnight = _midnight(time.time())
+    today = asdict(baseline(run.paths, list(found.sessions), prices, midnight))
     size = size_text(sum(entry["bytes"] for entry in listed))
     head = (
         f"{proxy_line(proxy, time.time())} · store {size} in {counted(len(listed), 'session')} · "
@@ -58,6 +75,7 @@ def status(
     head += f"policy: {policy_words(policy)}"
     data = {
         "sessions": listed,
+        "today": today,
         "proxy": proxy.to_json(),
         "policy": {
             "problem": policy.problem,
@@ -72,8 +90,36 @@ def status(
         hidden=len(listed) - len(shown),
         now_seconds=time.time(),
         width=run.console.width,
+        today=today,
+        passed=proxy.counters.get("denied_passed_through", 0),
     )
-    return Result(data=data, lines=tuple(lines), problems=_skipped(found.skipped))
+    return Result(data=data, lines=tuple(lines), problems=problems)
+
+
+def _status_data(run: Run, summary: SessionSummary, windows: Mapping[str, int]) -> dict[str, Any]:
+    """Return a session's values with the limit of each thread's model."""
+    from openmem.context.trim.limits import window_of
+    from openmem.context.trim.state import load_trims
+
+    learnt = {
+        state.model: state.limit
+        for state in load_trims(run.paths, summary.session_id).threads.values()
+        if state.limit
+    }
+
+    def limit(model: str) -> int:
+        return window_of(model, windows, learnt.get(model, 0)) if model else 0
+
+    data = asdict(summary)
+    for thread in data["threads"]:
+        thread["limit_tokens"] = limit(thread["model"])
+    return {**data, "limit_tokens": limit(summary.model)}
+
+
+def _midnight(now: float) -> float:
+    """Return when this day began where the person is."""
+    local = time.localtime(now)
+    return time.mktime((local.tm_year, local.tm_mon, local.tm_mday, 0, 0, 0, 0, 0, -1))
 
 
 Role = Annotated[

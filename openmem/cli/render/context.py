@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from openmem.cli.console import visible, wrapped
-from openmem.cli.render.table import clipped, columns
+from openmem.cli.render.table import cells, clipped, columns
 
 _THREADS_SHOWN = 3
 
@@ -61,62 +61,136 @@ def status_lines(
     now_seconds: float,
     width: int,
     hidden: int = 0,
+    today: Mapping[str, Any] | None = None,
+    passed: int = 0,
 ) -> list[str]:
-    """Return one line per session, newest first as given.
+    """Return one line per session, newest first as given; a second cause of busts is a second line.
 
-    `head`: what stands above them. `hidden`: how many older ones are not among them.
+    `head`: what stands above them. `hidden`: how many older ones are not among them. `today`: sums
+    as in the envelope; `passed`: requests that policy let through unrecorded.
     """
     lines = wrapped(head, width)
     if not sessions:
         return [*lines, "", "No session is kept yet. Start a wired agent in a git repository."]
-    names = ("SESSION", "AGENT", "PROJECT", "PROMPT", "TRIMS", "CACHE", "BUSTS", "LAST")
-    rows = [list(names)]
+    rows = [["SESSION", "AGENT", "PROJECT", "PROMPT", "TRIMS", "GONE", "CACHE", "BUSTS", "LAST"]]
     for session in sessions:
-        rows.append(_status_row(session, now_seconds))
+        rows += _status_rows(session, now_seconds)
         rows += _thread_rows(session["threads"], now_seconds)
-    lines += ["", *columns(rows, right=(3, 4, 5, 6))]
-    fail_opens = sum(session["fail_opens"] for session in sessions)
+    lines += ["", *_fitted(rows, width)]
     if hidden:
         lines.append(f"and {hidden} older ones:  openmem context status --limit 0")
+    lines.append("")
+    if today is None:
+        lines.append(f"fail-opens: {sum(session['fail_opens'] for session in sessions)}")
+    else:
+        lines += wrapped(_today_line(today, passed), width)
+        lines += wrapped(_saving_line(today), width)
+    sid = sessions[0]["session_id"][:8]
     return [
         *lines,
         "",
-        f"fail-opens: {fail_opens}",
-        f"One session:  openmem context show {sessions[0]['session_id'][:8]}",
+        f"One session:  openmem context show {sid}",
+        "Picture:      openmem context report --html FILE",
     ]
 
 
-def _status_row(session: Mapping[str, Any], now_seconds: float) -> list[str]:
+_PROJECT, _LEAST_PROJECT = 2, 7
+
+
+def _fitted(rows: list[list[str]], width: int) -> list[str]:
+    """Return the table at most `width` wide: the project's name gives way, then the gaps."""
+    for gap in (2, 1):
+        others = sum(
+            max(cells(row[n]) for row in rows) + gap for n in range(len(rows[0])) if n != _PROJECT
+        )
+        room = max(_LEAST_PROJECT, min(18, width - others))
+        shown = [
+            [clipped(cell, room) if n == _PROJECT else cell for n, cell in enumerate(row)]
+            for row in rows
+        ]
+        lines = columns(shown, right=(4, 5, 6), gap=gap)
+        if max(map(cells, lines)) <= width:
+            break
+    return lines
+
+
+def _today_line(today: Mapping[str, Any], passed: int) -> str:
+    told = f"fail-opens today: {today['fail_opens']}"
+    return f"{told} · passed through and not kept, by policy: {passed}" if passed else told
+
+
+def _saving_line(today: Mapping[str, Any]) -> str:
+    """Return what trims spared today; money only where every model's price is known."""
+    if not today["requests"]:
+        return ""
+    sent, whole = today["input_tokens"], today["untrimmed_tokens"]
+    if sent == whole:
+        return f"Today: {count_text(sent)} input tokens, nothing trimmed"
+    told = (
+        f"Against no trimming, today: {count_text(sent)} of {count_text(whole)} input tokens, "
+        f"about {today['units'] / max(1.0, today['untrimmed_units']):.2f} of the cost"
+    )
+    if today["dollars"] is not None:
+        told += f", ${today['dollars']:.2f} of ${today['untrimmed_dollars']:.2f}"
+    return told
+
+
+def _status_rows(session: Mapping[str, Any], now_seconds: float) -> list[list[str]]:
     project = project_of(session["cwd"]) or session["bank"] or "–"
-    return [
+    who = [
         short_id(session["session_id"]),
         clipped(visible(session["agent"] or "–"), 12),
         clipped(visible(project), 18),
-        *_numbers(session, now_seconds),
     ]
+    return _with_causes(who, session, now_seconds)
 
 
 def _thread_rows(threads: Sequence[Mapping[str, Any]], now_seconds: float) -> list[list[str]]:
     """Return the sub-agents of a session, the last used ones; titles and warm-ups are left out."""
     agents = [thread for thread in threads if thread["kind"] == "sub-agent"]
-    rows = [
-        [f" └ {visible(thread['agent_id'])[:6]}", "sub-agent", "", *_numbers(thread, now_seconds)]
-        for thread in agents[:_THREADS_SHOWN]
-    ]
+    rows = []
+    for thread in agents[:_THREADS_SHOWN]:
+        who = [f" └ {visible(thread['agent_id'])[:6]}", "sub-agent", ""]
+        rows += _with_causes(who, thread, now_seconds)
     if len(agents) > _THREADS_SHOWN:
-        rows.append([f" └ {len(agents) - _THREADS_SHOWN} more", "", "", "", "", "", "", ""])
+        rows.append([f" └ {len(agents) - _THREADS_SHOWN} more", *[""] * 8])
     return rows
 
 
-def _numbers(counts: Mapping[str, Any], now_seconds: float) -> list[str]:
+def _with_causes(who: list[str], counts: Mapping[str, Any], now_seconds: float) -> list[list[str]]:
+    """Return a row, and one more for each further cause of busts."""
+    causes = [f"{count} {_CAUSES.get(cause, cause)}" for cause, count in counts["bust_reasons"]]
+    if not causes:
+        causes = [str(counts["busts"]) if counts["busts"] else "–"]
+    if len(causes) > _CAUSES_SHOWN:
+        causes = [*causes[: _CAUSES_SHOWN - 1], f"{len(causes) - _CAUSES_SHOWN + 1} more"]
     prompt = counts["input_tokens"] + counts["cache_read_tokens"] + counts["cache_creation_tokens"]
-    return [
-        count_text(counts["prompt_tokens"]) if counts["prompt_tokens"] else "–",
+    row = [
+        *who,
+        _prompt(counts),
         str(counts["trims"]),
+        count_text(counts["removed_tokens"]) if counts["removed_tokens"] else "–",
         share_text(counts["cache_read_tokens"], prompt),
-        str(counts["busts"]) if counts["busts"] else "–",
+        causes[0],
         age_since(counts["last_at"], now_seconds),
     ]
+    return [row, *([*[""] * 7, cause, ""] for cause in causes[1:])]
+
+
+_CAUSES = {"messages": "history"}
+_CAUSES_SHOWN = 3
+_NEAR_LIMIT = 0.9
+
+
+def _prompt(counts: Mapping[str, Any]) -> str:
+    """Return the last prompt against the model's window, with a mark when it is nearly full."""
+    tokens, limit = counts["prompt_tokens"], counts.get("limit_tokens", 0)
+    if not tokens:
+        return "–"
+    if not limit:
+        return count_text(tokens)
+    near = " !" if tokens >= _NEAR_LIMIT * limit else ""
+    return f"{count_text(tokens)} of {count_text(limit)}{near}"
 
 
 def project_of(cwd: str) -> str:
