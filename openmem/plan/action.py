@@ -77,7 +77,8 @@ class Edit:
 @dataclass(frozen=True, slots=True)
 class Secret:
     """A text that no rendering shows. `reference`: `env:NAME` or `file:/path`, where a saved plan
-    finds it again; a plan that holds a secret without one cannot be saved."""
+    finds it again, or `new:NAME`, made by chance when the plan is loaded; a plan that holds a
+    secret without one cannot be saved."""
 
     text: str
     reference: str = ""

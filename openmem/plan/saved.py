@@ -13,6 +13,7 @@ import base64
 import difflib
 import json
 import re
+import secrets
 from collections.abc import Sequence
 from typing import cast, get_args
 
@@ -96,6 +97,16 @@ class _Now:
     def __init__(self, system: System) -> None:
         self.system = system
         self._ahead: dict[str, bytes] = {}
+        self._made: dict[str, str] = {}
+
+    def secret(self, reference: str) -> str:
+        """Return the secret of `env:NAME`, `file:/path`, or one made now for `new:NAME`; the same
+        name gives the same one all over a plan. Missing."""
+        if not reference.startswith("new:"):
+            return _resolved(reference, self.system)
+        if reference not in self._made:
+            self._made[reference] = secrets.token_hex(24)
+        return self._made[reference]
 
     def base(self, path: str, before: str) -> bytes:
         """Return the file a step stands on. PlanConflict when it is another one."""
@@ -147,12 +158,11 @@ def _action_in(fields: Fields, now: _Now) -> Action:
     before = fields.text("before", ABSENT)
     match kind:
         case "write":
-            secrets = tuple(
-                Secret(_resolved(reference, now.system), reference)
-                for reference in fields.texts("secrets")
+            known = tuple(
+                Secret(now.secret(reference), reference) for reference in fields.texts("secrets")
             )
             base = now.base(path, before)
-            data = _pieces_in(fields, "data", base, secrets)
+            data = _pieces_in(fields, "data", base, known)
             now.leave(path, data)
             return WriteFile(
                 path=path,
@@ -161,8 +171,8 @@ def _action_in(fields: Fields, now: _Now) -> Action:
                 mode=fields.number_or_none("mode"),
                 why=why,
                 form=cast("Form", fields.word("form", get_args(Form))),
-                edits=tuple(_edit_in(item, base, secrets) for item in fields.tables("edits")),
-                secrets=secrets,
+                edits=tuple(_edit_in(item, base, known) for item in fields.tables("edits")),
+                secrets=known,
             )
         case "remove":
             return RemoveFile(path=path, before=before, why=why)
