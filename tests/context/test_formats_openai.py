@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from openmem.context.formats import chat, responses
-from openmem.context.formats.surroundings import folder_in, is_surroundings
+from openmem.context.formats.surroundings import folder_in, is_compaction_row, is_surroundings
 from openmem.context.rows import Block
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(range(64))
@@ -77,7 +77,6 @@ def test_a_developers_text_is_a_system_row() -> None:
     [
         {"type": "additional_tools", "role": "developer", "tools": [{"name": "functions"}]},
         {"type": "configuration_update", "reasoning": {"effort": "low"}},
-        {"type": "compaction", "encrypted_content": "c2VjcmV0"},
         {"type": "reasoning", "summary": [], "content": None, "encrypted_content": "c2VjcmV0"},
         {"type": "item_reference", "id": "rs_1"},
     ],
@@ -85,6 +84,14 @@ def test_a_developers_text_is_a_system_row() -> None:
 def test_items_that_say_nothing_to_be_read_again_are_no_row(value: dict[str, Any]) -> None:
     """Facts 3.3: `input` does not hold messages only."""
     assert item(value) == []
+
+
+def test_a_compacted_history_is_marked_where_it_was_summed_up() -> None:
+    """Codex 0.171.0 with the built-in provider: one closed item in place of all before it."""
+    (block,) = item({"type": "compaction", "id": "cmp_1", "encrypted_content": "c2VjcmV0"})
+    assert (block.role, block.is_side, "c2V" in block.text) == ("system", True, False)
+    assert is_compaction_row(block.role, block.kind, block.text)
+    assert not is_compaction_row("user", "text", block.text)
 
 
 def test_an_unknown_item_hangs_beside_the_chain_without_what_is_renewed() -> None:

@@ -33,7 +33,10 @@ def environment(folder: str, *, date: str = "2026-11-30") -> str:
 
 @dataclass(slots=True)
 class CodexConversation:
-    """One thread of one session. `parent`: the session's own thread, for a sub-agent."""
+    """One thread of one session. `parent`: the session's own thread, for a sub-agent.
+
+    `is_remote`: the provider compacts, as the built-in one does, into one closed item.
+    """
 
     sid: str = "0c0de000-0000-4000-8000-000000000001"
     folder: str = "/work/app"
@@ -42,6 +45,7 @@ class CodexConversation:
     prompt: str = "You are an engineer who works with the tools given. " * 40
     items: list[Item] = field(default_factory=list)
     permissions: str = "read-only"
+    is_remote: bool = False
     window: int = 0
     _ids: Any = field(default_factory=lambda: itertools.count(1))
     _calls: list[str] = field(default_factory=list)
@@ -119,17 +123,26 @@ class CodexConversation:
         head = [item for item in self.items if item["type"] == "additional_tools"][:1]
         base = next(item for item in self.items if item.get("role") == "developer"
                     and item["type"] == "message")  # fmt: skip
+        self.window += 1
+        if self.is_remote:
+            self.items = [*head, base]
+            self._tell_permissions()
+            self.items += [self._message("user", environment(self.folder)), *said]
+            closed = {"type": "compaction", "id": f"cmp_{next(self._ids)}"}
+            self.items.append({**closed, "encrypted_content": summary})
+            return
         self.items = [*head, base, *said[:-1]]
         self._tell_permissions()
         self.items.append(self._message("user", environment(self.folder)))
         self.items += [said[-1], self._message("user", SUMMARY_HEAD + summary)]
-        self.window += 1
 
     # --- what is sent
 
     def body(self, *, is_compaction: bool = False) -> dict[str, Any]:
         items = [*self.items]
-        if is_compaction:
+        if is_compaction and self.is_remote:
+            items.append({"type": "compaction_trigger"})
+        elif is_compaction:
             content = [{"type": "input_text", "text": SUMMARY_PROMPT}]
             items.append({"type": "message", "role": "user", "content": content})
         value: dict[str, Any] = {

@@ -3,7 +3,8 @@
 The same scripts and records as the fake Anthropic server. Strict parts, after newest-models facts
 sections 3 and 5.8: reasoning made before the earlier input, tools or text format changed is dropped
 and reported, never refused; a call without output, or the reverse, is a 400; too much input is
-`context_length_exceeded`. Not verified against the live API.
+`context_length_exceeded`. A request that ends with `compaction_trigger` gets one compaction item.
+Not verified against the live API.
 """
 
 from __future__ import annotations
@@ -139,6 +140,10 @@ class FakeResponses:
         return 200
 
     def _output(self, body: dict[str, Any], items: list[Item], step: Step) -> list[Item]:
+        if items and items[-1]["type"] == "compaction_trigger":
+            closed = seal(prefix_of(body, items))
+            compacted = {"type": "compaction", "id": self._fresh("cmp")}
+            return [{**compacted, "encrypted_content": closed}]
         output: list[Item] = []
         if step.think is not None:
             summary = [{"type": "summary_text", "text": step.think}]

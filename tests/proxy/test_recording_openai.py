@@ -152,18 +152,22 @@ def test_a_sub_agent_of_codex_is_a_thread_of_its_own(codex: Codex, paths: Paths)
     assert rows(paths, helper.sid) == []
 
 
+@pytest.mark.parametrize("is_remote", [False, True])
 def test_a_summary_that_codex_asks_for_is_a_fork_and_what_follows_is_the_main_thread(
-    codex: Codex, paths: Paths
+    codex: Codex, paths: Paths, is_remote: bool
 ) -> None:
     """Facts 3.4: compaction is told by `request_kind`; prompts are kept word for word."""
+    codex.client.is_remote = is_remote
     run_a_turn(codex, "first")
     run_a_turn(codex, "second")
     sid = codex.client.sid
     before = len(rows(paths, sid))
     codex.send(kind="compaction")
     added = rows(paths, sid)[before:]
-    assert [row["role"] for row in added] == ["user", "assistant"]  # its prompt and the summary
-    assert [one["kind"] for one in threads(paths, sid)] == ["main", "side"]
+    # Its prompt and the summary; what the provider sums up itself is closed and says nothing.
+    assert [row["role"] for row in added] == ([] if is_remote else ["user", "assistant"])
+    kinds = ["main"] if is_remote else ["main", "side"]
+    assert [one["kind"] for one in threads(paths, sid)] == kinds
     codex.client.compact("Two things were done.")
     codex.send()
     prompts = [row for row in rows(paths, sid) if row["text"].startswith("first @@play")]
@@ -171,7 +175,7 @@ def test_a_summary_that_codex_asks_for_is_a_fork_and_what_follows_is_the_main_th
     answers = [row for row in rows(paths, sid) if row["text"] == "Done: first."]
     assert [bool(row["in_context"]) for row in answers] == [False]
     assert len(events(paths, sid, "compaction")) == 1
-    assert [one["kind"] for one in threads(paths, sid)] == ["main", "side"]
+    assert [one["kind"] for one in threads(paths, sid)] == kinds
 
 
 @pytest.mark.parametrize("kind", ["prewarm", "guardian_review", "memory_consolidation"])

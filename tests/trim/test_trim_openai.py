@@ -141,16 +141,21 @@ def test_what_codex_told_last_of_its_surroundings_survives_and_what_it_told_befo
     assert POINTER in last and last.index("danger-full-access") < last.index(POINTER)
 
 
-def test_a_summary_that_codex_asks_for_follows_the_cut_and_makes_none(home: Path) -> None:
+@pytest.mark.parametrize("is_remote", [False, True])
+def test_a_summary_that_codex_asks_for_follows_the_cut_and_makes_none(
+    home: Path, is_remote: bool
+) -> None:
     """Ours: untrimmed it would be as long as the history was, and could be refused for that."""
-    drive = Drive(CodexConversation(), trimmer(home))
+    drive = Drive(CodexConversation(is_remote=is_remote), trimmer(home))
     for number in range(10):
         drive.turn(f"task {number}", rounds=3, size=1_200)
     before = drive.sent[-1]["input"]
     drive.send(may_cut=False)
     assert drive.sent[-1]["input"][: len(before)] == before
     assert POINTER in json.dumps(drive.sent[-1]["input"])
-    assert drive.sent[-1]["input"][-1]["content"][0]["text"].startswith("You are performing a")
+    asked = drive.sent[-1]["input"][-1]
+    said = "" if is_remote else asked["content"][0]["text"]
+    assert asked["type"] == "compaction_trigger" if is_remote else said.startswith("You are perf")
     drive.client.compact("Ten tasks were done.")
     drive.turn("after", rounds=1, size=200)
     text = json.dumps(drive.sent[-1]["input"])
@@ -160,6 +165,17 @@ def test_a_summary_that_codex_asks_for_follows_the_cut_and_makes_none(home: Path
     text = json.dumps(drive.sent[-1]["input"])
     assert POINTER in text and "Ten tasks were done." in text  # the summary is never removed
     assert sum(drive.stale) == 0
+
+
+def test_a_request_for_a_summary_is_never_refused_by_us(home: Path) -> None:
+    """Issue 4 part 5: at a proven limit the agent must be able to compact."""
+    trim, client = trimmer(home), CodexConversation(is_remote=True)
+    client.say("x" * 40_000)
+    first = trim.view(ResponsesFormat(), Ask(sid="s", body=client.bytes()))
+    trim.learn_limit("s", first.thread, 5_000)
+    assert trim.view(ResponsesFormat(), Ask(sid="s", body=client.bytes())).refusal
+    asked = trim.view(ResponsesFormat(), Ask(sid="s", body=client.bytes(is_compaction=True)))
+    assert asked.refusal == ""
 
 
 def test_what_the_provider_keeps_and_what_we_do_not_know_goes_untouched(home: Path) -> None:

@@ -28,7 +28,7 @@ from openmem.context.formats.parts import (
     text_blocks,
     thinking_block,
 )
-from openmem.context.formats.surroundings import is_surroundings
+from openmem.context.formats.surroundings import COMPACTIONS, is_surroundings
 from openmem.context.formats.view import (
     NotUnderstood,
     RawMessage,
@@ -49,8 +49,8 @@ from openmem.context.rows import Block, escape_odd
 _OPENING = 4
 _TEXTS = ("input_text", "output_text", "text", "summary_text", "reasoning_text")
 _SILENT = frozenset(
-    {"additional_tools", "configuration_update", "item_reference", "compaction",
-     "compaction_summary", "compaction_trigger", "context_compaction", "mcp_list_tools"}
+    {"additional_tools", "configuration_update", "item_reference", "compaction_trigger",
+     "mcp_list_tools"}
 )  # fmt: skip
 
 
@@ -210,6 +210,10 @@ def _blocks(item: Mapping[str, Any], names: dict[str, str]) -> list[Block]:
         return _of_reasoning(item)
     if kind in _SILENT:
         return []
+    if kind in COMPACTIONS:
+        # What it holds is closed; that it is there says where the history was summed up.
+        said = {"type": kind, "id": text_or_empty(item.get("id"))}
+        return [Block(role="system", kind="other", text=compact(said))]
     if kind.endswith("_output"):
         return _of_output(item, kind, names)
     if kind.endswith("_call"):

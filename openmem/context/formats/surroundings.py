@@ -25,6 +25,7 @@ _MOMENTS = re.compile(r"\s*<(?:hook_prompt|turn_aborted|subagent_notification|sk
 _FOLDER = re.compile(r"<cwd>(/[^<\n\0]*)</cwd>")
 _LOOKED_AT_CHARS = 20_000
 
+COMPACTIONS = frozenset({"compaction", "compaction_summary", "context_compaction"})
 SUMMARY = "Another language model started to solve this problem"
 COMPACTION = "You are performing a CONTEXT CHECKPOINT COMPACTION"
 
@@ -45,6 +46,15 @@ def is_surroundings(text: str) -> bool:
 def is_summary(text: str) -> bool:
     """Return whether a text is what Codex puts in place of a compacted history."""
     return text.startswith(SUMMARY)
+
+
+def is_compaction_row(role: str, kind: str, text: str) -> bool:
+    """Return whether a stored block stands for a history that Codex compacted."""
+    if role == "user":
+        return is_summary(text)
+    return (role, kind) == ("system", "other") and any(
+        text.startswith(f'{{"type":"{name}"') for name in COMPACTIONS
+    )
 
 
 def folder_in(text: str) -> str:

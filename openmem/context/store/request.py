@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from openmem import __version__
 from openmem.base.clock import utc_text
-from openmem.context.formats.surroundings import is_summary
+from openmem.context.formats.surroundings import is_compaction_row
 from openmem.context.rows import KeyedBlock
 from openmem.context.store.model import Event, Incoming
 from openmem.context.store.prepare import Prepared
@@ -279,7 +279,8 @@ def _last_said_before(walk: Walk) -> int:
 
 
 def _is_summary(keyed: KeyedBlock) -> bool:
-    return keyed.block.role == "user" and is_summary(keyed.block.text)
+    block = keyed.block
+    return is_compaction_row(block.role, block.kind, block.text)
 
 
 def is_repeated(before: ThreadMemory, walk: Walk) -> bool:

@@ -144,9 +144,10 @@ def is_between_rounds(items: Sequence[Item]) -> bool:
 def is_side_request(items: Sequence[Item]) -> bool:
     """Return whether the request is the client's own: a summary it asks for, a notification."""
     for item in reversed(items):
-        if item.kind in ("system", "pinned"):
-            continue
-        return item.is_notice
+        if item.is_notice:
+            return True
+        if item.kind not in ("system", "pinned"):
+            return False
     return False
 
 

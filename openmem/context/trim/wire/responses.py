@@ -39,7 +39,7 @@ from openmem.context.trim.wire.chat import blocks_of, weigh
 _ENCODE = msgspec.json.Encoder().encode
 _PINNED = frozenset(
     {"additional_tools", "configuration_update", "compaction", "compaction_summary",
-     "context_compaction", "item_reference"}
+     "compaction_trigger", "context_compaction", "item_reference"}
 )  # fmt: skip
 _SERVER_CALLS = frozenset(
     {"web_search_call", "file_search_call", "image_generation_call", "code_interpreter_call",
@@ -194,6 +194,8 @@ def _message_kind(value: dict[str, Any]) -> Kind:
 
 
 def _is_notice(value: dict[str, Any], content: list[dict[str, Any]]) -> bool:
+    if value.get("type") == "compaction_trigger":
+        return True
     texts = _texts(content)
     return value.get("role") == "user" and bool(texts) and texts[-1].lstrip().startswith(COMPACTION)
 
