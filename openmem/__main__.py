@@ -32,9 +32,13 @@ def main(argv: list[str] | None = None) -> int:
         from openmem.mcp.__main__ import run as mcp
 
         return mcp()
-    from openmem.cli.app import run
+    try:
+        from openmem.cli.app import run
 
-    return run(words)
+        return run(words)
+    except KeyboardInterrupt:  # while it was still being loaded; later ones are told by `run`
+        print("openmem: interrupted.", file=sys.stderr)
+        return 130
 
 
 if __name__ == "__main__":

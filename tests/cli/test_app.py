@@ -169,6 +169,36 @@ def test_ctrl_c_is_130(one_command: Any, capsys: pytest.CaptureFixture[str]) -> 
     assert "interrupted" in capsys.readouterr().err
 
 
+def test_ctrl_c_before_the_commands_are_loaded_is_no_traceback(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The same, by a person who is quicker than the imports."""
+    from openmem import __main__
+
+    def interrupted(_: list[str]) -> int:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(door, "run", interrupted)
+    assert __main__.main(["status"]) == 130
+    assert capsys.readouterr().err == "openmem: interrupted.\n"
+
+
+def test_ctrl_c_after_everything_was_written_says_so(
+    home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Design, section 4: what was done is never left to be guessed."""
+    from openmem.setup import proof
+
+    def interrupted(_: Any) -> Any:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(proof, "prove_policy", interrupted)
+    assert door.run(["setup", "--yes", "--no-proxy"]) == 130
+    told = " ".join(capsys.readouterr().err.split())
+    assert "everything is set up. Checks: openmem doctor. Back: openmem undo" in told
+    assert (home / ".config/openmem/policy.toml").exists()
+
+
 def test_a_full_disk_is_told_by_place_and_is_not_a_fault_of_ours(
     one_command: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:

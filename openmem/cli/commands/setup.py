@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from openmem.base.errors import CHANGES_PENDING, DONE, FAILED
+from openmem.base.errors import CHANGES_PENDING, DONE, FAILED, INTERRUPTED, OpenmemError
 from openmem.cli import options as opt
 from openmem.cli.command import Run, command, run_of
 from openmem.cli.envelope import Result
@@ -180,6 +180,13 @@ def _telling(chosen: Chosen) -> Any:
     )
 
 
+class Unproven(OpenmemError):
+    """A person broke off after everything had been written."""
+
+    code = "interrupted"
+    exit_status = INTERRUPTED
+
+
 def _set_up(
     run: Run, given: Given, *, dry_run: bool, yes: bool, diff: bool, smoke_test: bool
 ) -> Result:
@@ -205,7 +212,13 @@ def _set_up(
     )
     if dry_run:
         return result
-    proofs = _prove(run, system, chosen, has_changed=not made.is_empty, smoke_test=smoke_test)
+    try:
+        proofs = _prove(run, system, chosen, has_changed=not made.is_empty, smoke_test=smoke_test)
+    except KeyboardInterrupt:
+        raise Unproven(
+            "interrupted while it was being tried out; everything is set up.",
+            hint="Checks: openmem doctor. Back: openmem undo",
+        ) from None
     return _told(run, chosen, result, proofs)
 
 
