@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -145,7 +145,7 @@ class Engine:
             )
         )
         left = b""
-        for part in stream:
+        for part in self._streamed(stream):
             *lines, left = (left + part).split(b"\n")
             for line in lines:
                 yield line.decode("utf-8", "replace").rstrip("\r")
@@ -178,7 +178,7 @@ class Engine:
         rows = self._asked(lambda: self._client.api.pull(name, tag=tag, stream=True, decode=True))
         parts: dict[str, tuple[int, int]] = {}
         told = -1
-        for row in rows:
+        for row in self._streamed(rows):
             if row.get("error"):
                 raise Missing(
                     f"the image {image} cannot be fetched: {str(row['error'])[:200]}",
@@ -206,6 +206,24 @@ class Engine:
         except Gone:
             return
 
+    def _streamed(self, stream: Iterable[Any]) -> Iterator[Any]:
+        """Yield what comes, with the library's faults as ours."""
+        parts = iter(stream)
+        while True:
+            try:
+                part = next(parts)
+            except StopIteration:
+                return
+            except _FAULTS as error:
+                raise self._broken(error) from None
+            yield part
+
+    def _broken(self, error: Exception) -> EngineDown:
+        return EngineDown(
+            f"the container engine at {self.address} broke off ({type(error).__name__}).",
+            hint="See whether it runs: docker info",
+        )
+
     def _asked(self, ask: Callable[[], Any]) -> Any:
         """Ask, and turn the library's faults into ours."""
         try:
@@ -213,10 +231,7 @@ class Engine:
         except docker.errors.NotFound:
             raise Gone("the engine does not know it.") from None
         except _FAULTS as error:
-            raise EngineDown(
-                f"the container engine at {self.address} broke off ({type(error).__name__}).",
-                hint="See whether it runs: docker info",
-            ) from None
+            raise self._broken(error) from None
 
 
 class Gone(OpenmemError):
