@@ -23,7 +23,7 @@ from openmem.agents.claude_code.places import (
     managed_settings,
     places,
 )
-from openmem.agents.claude_code.reading import (
+from openmem.agents.reading import (
     read_json,
     read_or_none,
     table_at,

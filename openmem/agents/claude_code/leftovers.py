@@ -9,8 +9,8 @@ Source: users' reports 7 and 10.
 from __future__ import annotations
 
 from openmem.agents.agent import Detected, Wanted
-from openmem.agents.claude_code.change import Change, written
-from openmem.agents.claude_code.older import Entry, hooks_to_remove, servers_to_remove
+from openmem.agents.change import Change, written
+from openmem.agents.claude_code.older import hooks_to_remove, servers_to_remove
 from openmem.agents.claude_code.places import (
     BASE_URL,
     DEFAULT_UPSTREAM,
@@ -19,7 +19,8 @@ from openmem.agents.claude_code.places import (
     Places,
     project_settings,
 )
-from openmem.agents.claude_code.reading import read_or_none, table_at, text_at
+from openmem.agents.entries import Entry
+from openmem.agents.reading import read_or_none, table_at, text_at
 from openmem.base.errors import OpenmemError
 from openmem.base.paths import Paths
 from openmem.base.route import routed_port

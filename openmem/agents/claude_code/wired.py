@@ -8,11 +8,8 @@ from __future__ import annotations
 from openmem.agents.agent import Detected, Wired
 from openmem.agents.claude_code import command
 from openmem.agents.claude_code.older import (
-    hooks_in,
     hooks_to_remove,
-    is_our_server,
     is_predecessors,
-    mentions,
     servers_in,
     servers_to_remove,
 )
@@ -24,8 +21,9 @@ from openmem.agents.claude_code.places import (
     SERVER,
     places_of,
 )
-from openmem.agents.claude_code.reading import list_at, read_json, text_at
+from openmem.agents.entries import hooks_in, is_our_server, mentions
 from openmem.agents.launchers import HOOK, MCP, hook_command, launcher_path
+from openmem.agents.reading import list_at, read_json, text_at
 from openmem.base.errors import OpenmemError
 from openmem.base.paths import Paths
 from openmem.base.route import routed_port

@@ -12,8 +12,8 @@ from __future__ import annotations
 import json
 
 from openmem.agents.agent import Detected, Wanted
+from openmem.agents.change import Change, written
 from openmem.agents.claude_code import command
-from openmem.agents.claude_code.change import Change, written
 from openmem.agents.claude_code.leftovers import (
     other_addresses,
     plan_elsewhere,
@@ -22,7 +22,6 @@ from openmem.agents.claude_code.leftovers import (
 )
 from openmem.agents.claude_code.older import (
     hooks_to_remove,
-    is_our_server,
     is_predecessors,
     servers_to_remove,
 )
@@ -37,8 +36,9 @@ from openmem.agents.claude_code.places import (
     Places,
     places_of,
 )
-from openmem.agents.claude_code.reading import list_at, read_json, table_at, text_at, value_at
+from openmem.agents.entries import is_our_server
 from openmem.agents.launchers import HOOK, MCP, hook_command, launcher_path, plan_launchers
+from openmem.agents.reading import list_at, read_json, table_at, text_at, value_at
 from openmem.base.paths import Paths, display
 from openmem.base.route import base_url, routed_port
 from openmem.plan.action import Action, Edit, Json, Plan

@@ -1,4 +1,4 @@
-"""Claude Code's files, parsed as strictly as it parses them, and never written here."""
+"""Agents' settings files, parsed as strictly as the agents parse them; nothing is written here."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from openmem.plan.system import System
 def read_json(system: System, path: str) -> Json:
     """Return the value of a file, an empty table for one that is missing or blank.
 
-    Unparseable with line and column for what Claude Code would drop as a whole, and for a file
+    Unparseable with line and column for what an agent would drop as a whole, and for a file
     that holds no table. Refused for a dangling link, a folder, a file we may not read.
     """
     data = system.read(path)

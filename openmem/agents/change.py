@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from openmem.agents.claude_code.older import Entry, whole
+from openmem.agents.entries import Entry, whole
 from openmem.plan.action import Action, Edit, Json
 from openmem.plan.edit.planner import plan_json_edit
 from openmem.plan.system import System
