@@ -246,7 +246,7 @@ def test_a_deep_home_folder_uses_the_short_place_if_it_is_private(tmp_path: Path
         assert folder.startswith(str(short))
         copy.launch("--detach")
         copy.worker()
-        assert call(copy.paths, {"op": "ping"}, 5)["ok"] is True
+        assert call(copy.paths, {"op": "ping"}, 30)["ok"] is True
         assert stat.S_IMODE(os.stat(folder).st_mode) == 0o700
         assert stat.S_IMODE(os.stat(copy.paths.control_socket).st_mode) == 0o600
 
