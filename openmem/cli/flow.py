@@ -145,6 +145,22 @@ def agree(
 
 
 def typed(run: Run) -> str:
-    """Return the command line without its dry run, as it can be pasted; secrets are masked."""
+    """Return the command that does it, without its dry run, to be pasted; secrets are masked.
+
+    `plan` does nothing by itself: with its flags `setup --yes` is what it planned.
+    """
     words = [w for w in run.argv if w not in ("-n", "--dry-run", "--diff", "--json")]
+    if words[:1] == ["plan"]:
+        words = ["setup", "--yes", *_without_output(words[1:])]
     return masked(shlex.join(["openmem", *words]))
+
+
+def _without_output(words: Sequence[str]) -> list[str]:
+    kept: list[str] = []
+    given = iter(words)
+    for word in given:
+        if word == "--out":
+            next(given, None)
+        elif word != "--exit-code" and not word.startswith("--out="):
+            kept.append(word)
+    return kept

@@ -108,7 +108,10 @@ def plan_readdress(system: System, paths: Paths, facts: Facts, port: int) -> Pla
         for known in facts.agents
         if known.detected is not None and known.detected.settings_file in touched
     ]
-    # Where the file was rewritten meanwhile, what the receipts cannot give back is written anew.
+    # Where the file was rewritten meanwhile, what the receipts cannot give back is written anew;
+    # so it is not left as it is, though the receipts' own plan must say so.
+    files = {known.detected.settings_file for known in agents if known.detected is not None}
+    back = replace(back, left=tuple(left for left in back.left if left.path not in files))
     ahead = preview(replace(back, undoes=()), system)
     return back + plan_addresses(ahead, paths, agents, port=port)
 

@@ -12,8 +12,12 @@ import pytest
 
 from openmem.base.clock import seconds_of
 from openmem.base.io import ABSENT
+from openmem.base.paths import Paths
 from openmem.base.policy import Decision, Policy, Rule
 from openmem.base.workspace import Workspace
+from openmem.cli.command import Run
+from openmem.cli.console import Console
+from openmem.cli.flow import typed
 from openmem.cli.render.context import hit_lines, session_lines, size_text, status_lines
 from openmem.cli.render.doctor import doctor_lines
 from openmem.cli.render.plan import plan_lines
@@ -137,6 +141,24 @@ def test_a_proxy_that_keeps_nothing_does_not_look_well(
     )
     now = seconds_of("2026-11-30T11:00:01Z")
     assert proxy_line(status, now) == f"proxy 127.0.0.1:8913 up just now{expected}"
+
+
+@pytest.mark.parametrize(
+    ("argv", "expected"),
+    [
+        (("plan",), "openmem setup --yes"),
+        (
+            ("plan", "--no-mcp", "--out", "p.json", "--exit-code", "--diff"),
+            "openmem setup --yes --no-mcp",
+        ),
+        (("plan", "--out=p.json", "--port", "9000"), "openmem setup --yes --port 9000"),
+        (("setup", "--dry-run", "--no-mcp"), "openmem setup --no-mcp"),
+    ],
+)
+def test_what_a_dry_run_advises_does_it(argv: tuple[str, ...], expected: str) -> None:
+    """House style, CLI output: what next. `openmem plan` again would change nothing."""
+    run = Run(argv=argv, console=Console.of_process(), paths=Paths({"HOME": HOME}), is_json=False)
+    assert typed(run) == expected
 
 
 def test_a_second_run_says_nothing_to_do() -> None:

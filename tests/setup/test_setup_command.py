@@ -192,6 +192,18 @@ def test_proxy_stop_takes_the_address_out_and_start_gives_it_back(machine: Machi
     assert machine.settings.read_text() == wired and is_running(machine)
 
 
+def test_a_start_after_two_stops_leaves_nothing_as_it_is(machine: Machine) -> None:
+    """Ours: the older stop was overtaken by a setup; what it cannot give back is no news."""
+    assert machine.setup().status == 0
+    wired = machine.env_of_settings()
+    assert machine("proxy", "stop").status == 0
+    assert machine.setup().status == 0
+    assert machine("proxy", "stop").status == 0
+    started = machine("proxy", "start")
+    assert started.status == 0 and "Left as it is" not in started.out + started.err
+    assert machine.env_of_settings() == wired
+
+
 def test_an_address_that_a_person_removed_stays_removed(machine: Machine) -> None:
     """Users' report 9: removal by the user is final."""
     assert machine.setup().status == 0
