@@ -148,6 +148,14 @@ def test_a_long_base64_run_is_passed_over(engine: str) -> None:
         "a@" * 20_000 + "://",
         "cookie: a=b; " * 5_000,
         "[REDACTED:" * 10_000,
+        'password\\"' * 10_000,
+        "password: hunter " * 5_000,
+        "user: a pass" * 5_000,
+        "mysql -p" * 10_000,
+        "?key=" * 20_000,
+        "otp " * 20_000,
+        "x_KEY=" * 20_000,
+        "\\" * 100_000,
     ],
 )
 def test_no_text_makes_a_rule_quadratic(engine: str, hard: str) -> None:

@@ -14,10 +14,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from openmem.base.redact.own import OWN_RULES, OwnRule
+from openmem.base.redact.named import NAMED_RULES
+from openmem.base.redact.own import FORMED_RULES, VENDOR_RULE, OwnRule
 
 DATA_FILE = "gitleaks.toml"
 # gitleaks rules that our own rule of the same kind replaces (wider, and bounded).
+_GENERIC = frozenset({"generic-api-key"})
 _REPLACED = frozenset({"private-key", "jwt", "curl-auth-user", "curl-auth-header", "pkcs12-file"})
 
 
@@ -27,7 +29,8 @@ class Rule:
 
     `keywords`: lower case; one must occur near a match. `reach`: characters before and after a
     keyword that a match may span. `group`: the group that is the secret, 0 for the first that
-    took part, -1 for the whole match. `entropy`: bits a character the secret needs at least.
+    took part, -1 for the whole match. `anchored`: a match begins where a keyword does, so it is
+    tried only there. `entropy`: bits a character the secret needs at least.
     `refuse`: says that a candidate (secret, whole match, its line) is none.
     """
 
@@ -37,11 +40,16 @@ class Rule:
     reach: int = 400
     group: int = 0
     entropy: float = 0.0
+    anchored: bool = False
     refuse: tuple[Callable[[str, str, str], bool], ...] = field(default=())
 
 
 def load_rules() -> tuple[Rule, ...]:
-    """Return all rules, ours first: where two match the same place, the first names it."""
+    """Return all rules; where two match the same place, the first names it.
+
+    A form names better than the words beside it: our forms, gitleaks' rules, the vendors' prefixes,
+    then the rules that go by words.
+    """
     return _rules()
 
 
@@ -55,8 +63,12 @@ def _rules() -> tuple[Rule, ...]:
     shared = _refusals(document["allowlist"])
     # gitleaks means file paths by some rules; a session's text has none to go by.
     taken = [r for r in document["rules"] if "regex" in r and r["id"] not in _REPLACED]
-    return tuple(_own(rule) for rule in OWN_RULES) + tuple(
-        _foreign(entry, shared) for entry in taken if "path" not in entry
+    foreign = [_foreign(entry, shared) for entry in taken if "path" not in entry]
+    return (
+        *(_own(rule) for rule in FORMED_RULES),
+        *(rule for rule in foreign if rule.name not in _GENERIC),
+        *(_own(rule) for rule in (VENDOR_RULE, *NAMED_RULES)),
+        *(rule for rule in foreign if rule.name in _GENERIC),
     )
 
 
@@ -68,6 +80,7 @@ def _own(rule: OwnRule) -> Rule:
         reach=rule.reach,
         group=rule.group,
         entropy=rule.entropy,
+        anchored=rule.anchored,
         refuse=(rule.refuse,) if rule.refuse else (),
     )
 
@@ -83,6 +96,7 @@ def _foreign(entry: Mapping[str, Any], shared: tuple[Callable[[str, str, str], b
         reach=1200 if "{100,}" in entry["regex"] or "{250,}" in entry["regex"] else 400,
         group=entry.get("secretGroup", 0),
         entropy=float(entry.get("entropy", 0.0)),
+        anchored=entry["id"] in _GENERIC,
         refuse=tuple(refuse),
     )
 

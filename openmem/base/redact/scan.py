@@ -10,6 +10,7 @@ import functools
 import math
 import re
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +18,10 @@ from openmem.base.redact.rules import Rule, compile_pattern, load_rules, re2_mod
 
 _MASK = re.compile(r"\[REDACTED:[a-z0-9_-]{1,64}:[0-9a-f]{8}\]")
 _BASE64_RUN = re.compile(r"[A-Za-z0-9+/]{3000,}")
+_ESCAPE = re.compile(r"\\{1,7}[\"'nrt]")
+_STANDS_FOR = {"n": "\n", "r": "\r", "t": "\t"}
+_TAIL = re.compile(r"[A-Za-z0-9+/=_.~%-]{1,16000}")
+_AT_A_BOUND = 200  # characters: from here on a rule's bound may have cut a secret
 _SHORTEST_SECRET = 8
 _MANY_HITS = 20_000  # of one keyword in one text: then its whole text is one window
 
@@ -73,13 +78,18 @@ def find_secrets(text: str) -> list[Finding]:
     """Return the secrets of a text in order, none overlapping another or an earlier mask."""
     if len(text) < _SHORTEST_SECRET:
         return []
+    text = unescaped(text)
     lowered = _lowered(text)
     windows: dict[int, list[tuple[int, int]]] = {}
+    starts: dict[int, list[int]] = {}
     rules: dict[int, Rule] = {}
     for word, members in _present(lowered):
         hits = _positions(lowered, word)
         for rank, rule in members:
             rules[rank] = rule
+            if rule.anchored and hits is not None:
+                starts.setdefault(rank, []).extend(hits)
+                continue
             spans = windows.setdefault(rank, [])
             if hits is None:
                 spans.append((0, len(text)))
@@ -93,12 +103,36 @@ def find_secrets(text: str) -> list[Finding]:
         skipped += [m.span() for m in _BASE64_RUN.finditer(text)]
     candidates: list[tuple[int, int, int]] = []
     for rank in sorted(rules):
-        pattern = compile_pattern(rules[rank].source)
-        for start, end in _merged(windows[rank], len(text)):
-            candidates += [
-                (s, e, rank) for s, e in _matches(pattern, rules[rank], text, start, end)
-            ]
+        rule = rules[rank]
+        found: list[tuple[int, int]] = []
+        if rank in starts:
+            # One try at a place is cheapest with the standard library, whichever engine is here.
+            at_place = compile_pattern(rule.source, stdlib=True).match
+            tries = (at_place(text, at) for at in starts[rank])
+            found += _secrets((match for match in tries if match), rule, text, 0)
+        if rank in windows:
+            pattern = compile_pattern(rule.source)
+            for start, end in _merged(windows[rank], len(text)):
+                window = text[start:end]  # a slice: `$` and `\\b` at its ends do as at a text's
+                found += _secrets(_iterate(pattern, rule, window), rule, window, start)
+        candidates += [(s, _end_of(text, s, e), rank) for s, e in found]
     return _settled(candidates, skipped, rules)
+
+
+def unescaped(text: str) -> str:
+    """Return the text with the escapes of a string inside a string read, every place kept.
+
+    A tool's result holds a file as JSON, and that file may hold JSON: `\\"` becomes a space and a
+    quote, `\\n` a space and a line feed, so that the rules see names, quotes and line ends.
+    """
+    if "\\" not in text:
+        return text
+    return _ESCAPE.sub(_read_escape, text)
+
+
+def _read_escape(match: re.Match[str]) -> str:
+    char = match[0][-1]
+    return _STANDS_FOR.get(char, char).rjust(len(match[0]))
 
 
 def _lowered(text: str) -> str:
@@ -131,11 +165,10 @@ def _merged(spans: list[tuple[int, int]], length: int) -> list[tuple[int, int]]:
     return [(start, min(end, length)) for start, end in merged]
 
 
-def _matches(pattern: Any, rule: Rule, text: str, start: int, end: int) -> list[tuple[int, int]]:
-    """Return the spans of a rule's secrets in one window."""
+def _secrets(matches: Iterable[Any], rule: Rule, window: str, offset: int) -> list[tuple[int, int]]:
+    """Return the spans of a rule's secrets, counted from the start of the whole text."""
     found: list[tuple[int, int]] = []
-    window = text[start:end]  # a slice: `$` and `\\b` at its ends are as good as a text's
-    for match in _iterate(pattern, rule, window):
+    for match in matches:
         span = _secret_span(match, rule)
         if span is None:
             continue
@@ -147,8 +180,16 @@ def _matches(pattern: Any, rule: Rule, text: str, start: int, end: int) -> list[
             line = _line_at(window, match.start(), match.end())
             if any(check(secret, whole, line) for check in rule.refuse):
                 continue
-        found.append((start + span[0], start + span[1]))
+        found.append((offset + span[0], offset + span[1]))
     return found
+
+
+def _end_of(text: str, start: int, end: int) -> int:
+    """Return where a secret ends, past the bound that a rule's repeat has: no tail is left."""
+    if end - start < _AT_A_BOUND:
+        return end
+    tail = _TAIL.match(text, end)
+    return tail.end() if tail else end
 
 
 def _iterate(pattern: Any, rule: Rule, window: str) -> list[Any]:
