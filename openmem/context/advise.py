@@ -121,10 +121,10 @@ def _best(
     if not calm:
         return None, f"every setting would have cut more often than each {_CALLS_PER_CUT} calls."
     cheapest = min(setting.share for setting in calm)
-    if cheapest >= 1:
-        return None, "no setting would have been cheaper than keeping everything."
     if current.share <= cheapest * _NEAR and current.total.cuts <= most:
         return None, "what is in force is within 2 % of the cheapest."
+    if cheapest >= 1:
+        return None, "no setting would have been cheaper than keeping everything."
     near = [setting for setting in calm if setting.share <= cheapest * _NEAR]
     best = max(near, key=lambda setting: (setting.soft, setting.fraction))
     return best, (

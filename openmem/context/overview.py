@@ -154,11 +154,14 @@ def _summary(reader: SessionReader) -> SessionSummary:
 
 
 def _removed(reader: SessionReader) -> dict[str, tuple[int, int]]:
-    """Return what trims took out: thread → (tokens, messages)."""
+    """Return what trims took out: thread → (tokens, messages).
+
+    A trim frees tokens on top of the one before, but counts all messages that it leaves out.
+    """
     return {
         str(root or ""): (max(0, int(tokens or 0)), int(messages or 0))
         for root, tokens, messages in reader.connection.execute(
-            "SELECT thread_root, sum(tokens_before - tokens_after), sum(dropped)"
+            "SELECT thread_root, sum(tokens_before - tokens_after), max(dropped)"
             " FROM events WHERE kind = 'trim' GROUP BY thread_root"
         )
     }
@@ -206,7 +209,7 @@ def _earlier_summary(reader: SessionReader) -> SessionSummary:
                 for value in map(event.values.get, ("tokens_before", "tokens_after", "dropped"))
             )
             removed += max(0, before - after)
-            messages += dropped
+            messages = max(messages, dropped)
         fail_opens += event.kind == "fail_open"
         last_at = max(str(last_at or ""), event.at)
         for name in counts:

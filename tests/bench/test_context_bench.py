@@ -341,6 +341,12 @@ def test_a_loop_streams_the_whole_task_in_one_turn() -> None:
     assert one.above_soft == 0 and one.requests == len(task_of("L160", 42).operations) + 2
 
 
+def test_the_script_counts_no_line_twice_that_it_repeated() -> None:
+    """Facts, scripted model: the echo must trip the store, not the script."""
+    one = run_one(task_of("L160", 42), "keep", "echoing", WINDOW)
+    assert (one.lookups.share, one.counts.share) == (1.0, 1.0)
+
+
 @pytest.mark.parametrize("arm", ["keep", "drop", "native"])
 def test_the_baselines_run_to_their_end(arm: str) -> None:
     """Issue 4, Show it: the arms beside ours. What they forget, they answer with UNKNOWN."""

@@ -19,7 +19,6 @@ from openmem.context.models import Model
 
 DEGRADED_BELOW = 0.95
 OUTPUT_FACTOR = 5.0  # an output token against an uncached input token, at list prices
-ESTIMATE_SLACK = 1.02  # a prompt is trimmed by an estimate; the report comes afterwards
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,10 +38,11 @@ class Outcome:
     """One run. Tokens unless said otherwise.
 
     `written_beyond`: written to the cache although nothing made it necessary; `above_soft`: prompts
-    of a new turn above the soft threshold; `above_hard`: prompts above the hard one whose thread
-    was above it before. `degraded`: requests that kept less than 95 %, one a trim aside.
-    `cost`: in uncached input tokens. `added_ms`: on top of the provider's own time; None without a
-    proxy. `stopped`: why a run did not reach its end.
+    of a new turn that were above the soft threshold even without what was new in them;
+    `peak_turn`: the largest prompt of a new turn; `above_hard`: prompts above the hard threshold
+    whose thread was above it before. `degraded`: requests that kept less
+    than 95 %, one a trim aside. `cost`: in uncached input tokens. `added_ms`: on top of the
+    provider's own time; None without a proxy. `stopped`: why a run did not reach its end.
     """
 
     task: str
@@ -56,6 +56,7 @@ class Outcome:
     unknown: int
     requests: int
     peak: int
+    peak_turn: int
     trims: int
     above_soft: int
     above_hard: int
@@ -113,6 +114,7 @@ class Prompts:
     """The sums over what the provider saw."""
 
     peak: int = 0
+    peak_turn: int = 0
     trims: int = 0
     above_soft: int = 0
     above_hard: int = 0
@@ -142,7 +144,10 @@ def prompts(log: Sequence[Served], sent: Iterable[Sent], soft: int, hard: int) -
         total = request.used.prompt
         found.peak = max(found.peak, total)
         found.trims += is_trim
-        found.above_soft += not request.in_loop and total > soft * ESTIMATE_SLACK
+        if not request.in_loop:
+            # What is new is priced before anybody has counted it; what was counted is known.
+            found.above_soft += bool(before and min(total, before.used.prompt) > soft)
+            found.peak_turn = max(found.peak_turn, total)
         found.above_hard += bool(before and before.used.prompt > hard and total > hard)
         needed = total - (request.head if is_trim else before.used.prompt if before else 0)
         paid = request.used.written + request.used.uncached

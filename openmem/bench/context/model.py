@@ -159,7 +159,8 @@ class Asked:
         """Return the answer from what the request shows, None when it does not show it all."""
         if self.scope is None:
             return next(filter(None, map(self._in_text, _user_texts(request))), None)
-        texts = list(_user_texts(request))
+        # A line that an answer or the shell repeats is no line of a batch.
+        texts = [text for text in _user_texts(request) if _BATCH.search(text)]
         if not _shows_all(texts):
             return None
         lines = [m.group() for text in texts for m in _LOG_LINE.finditer(text) if self._counts(m)]

@@ -17,6 +17,7 @@ import msgspec
 
 from openmem.base.frame import POINTER_OPEN
 from openmem.bench.context.cache import Piece, PromptCache, Used
+from openmem.bench.context.model import NOTICE
 from openmem.bench.context.tokens import tokens_of
 
 SECONDS_A_REQUEST = 8.0
@@ -29,7 +30,7 @@ class Served:
 
     `head`, `kept`, `before`: tokens of tools, system and first message (up to a pointer, which a
     trim inside the first turn puts there); of what this prompt keeps of the thread's last one; of
-    that last one. `in_loop`: it carries tool results, not a prompt.
+    that last one. `in_loop`: it carries tool results or a notice, no prompt.
     `refusal`: what was answered in place of a reply.
     """
 
@@ -131,7 +132,10 @@ class Provider:
                     made.head = len(made.pieces)
                 self._add(made, f"{number}:{message['role']}", block)
             if message["role"] != "system":
-                made.in_loop = any(block["type"] == "tool_result" for block in blocks)
+                made.in_loop = any(
+                    block["type"] == "tool_result" or NOTICE in block.get("text", "")
+                    for block in blocks
+                )
         made.signature = f"{made.bound:016x}"
         return made
 

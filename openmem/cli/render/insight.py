@@ -12,6 +12,7 @@ from openmem.context.report.timeline import SIGNS, Happening, Strand, sign_of
 
 _STEPS = "▁▂▃▄▅▆▇█"
 _HAPPENINGS_SHOWN = 12
+_OTHERS_SHOWN = 3
 
 
 def note_lines(notes: Sequence[str], width: int) -> tuple[str, ...]:
@@ -91,15 +92,26 @@ def timeline_lines(strands: Sequence[Strand], *, head: str, width: int) -> list[
     lines = wrapped(visible(head), width)
     if not any(strand.calls for strand in strands):
         return [*lines, "", "No request of this session is recorded."]
-    for strand in strands:
+    shown = _shown(strands)
+    for strand in shown:
         lines += ["", *_strand_lines(strand, width)]
-    used = {one.cause for strand in strands for one in strand.happenings}
+    if len(shown) < len(strands):
+        lines += ["", f"and {len(strands) - len(shown)} smaller threads, in the picture (--html)"]
+    used = {one.cause for strand in shown for one in strand.happenings}
     if used:
         words = " · ".join(
             f"{sign_of(cause).letter} {sign_of(cause).word}" for cause in SIGNS if cause in used
         )
         lines += ["", *wrapped(f"{words} · times in UTC", width)]
     return lines
+
+
+def _shown(strands: Sequence[Strand]) -> list[Strand]:
+    """Return the main threads and the largest of the others, in their order."""
+    others = [strand for strand in strands if strand.kind != "main"]
+    largest = sorted(others, key=lambda strand: -sum(call.prompt for call in strand.calls))
+    kept = largest[:_OTHERS_SHOWN]
+    return [strand for strand in strands if strand.kind == "main" or strand in kept]
 
 
 def _strand_lines(strand: Strand, width: int) -> list[str]:
