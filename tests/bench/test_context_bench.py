@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from openmem.base.errors import Usage
+from openmem.bench.context import bench
 from openmem.bench.context.bench import Wanted, faults_of, run, run_one
 from openmem.bench.context.cache import LOOKBACK, TTL_SECONDS, Piece, PromptCache
 from openmem.bench.context.conversation import Thread, text_block
@@ -23,7 +24,9 @@ from openmem.bench.context.session import Sent
 from openmem.bench.context.tasks import QUESTIONS, batch_size, task_of
 from openmem.bench.context.tokens import tokens_of
 from openmem.bench.context.toolbox import AGENT_TOOLS
+from openmem.bench.stage import Stage
 from openmem.cli.app import run as command_line
+from openmem.context.trim.limits import Thresholds
 
 WINDOW = 32_768
 
@@ -375,6 +378,25 @@ def test_openmem_holds_every_limit_on_a_small_log(
     assert one.trims >= 2 and one.searches + one.queries > 10
     assert one.peak < WINDOW * 0.8
     assert os.listdir(scratch) == []
+
+
+@pytest.mark.heavy
+@pytest.mark.timeout(300)
+def test_without_the_trim_the_same_run_holds_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """House style, tests: a limit that nothing can miss is none."""
+    write = bench._write_settings
+
+    def off(stage: Stage, limits: Thresholds, port: int) -> None:
+        write(stage, limits, port)
+        path = Path(stage.home, ".config/openmem/config.toml")
+        path.write_text(path.read_text().replace("[trim]", "[trim]\nenabled = false"))
+
+    monkeypatch.setattr(bench, "_write_settings", off)
+    one = run_one(task_of("L640", 42), "openmem", "plain", WINDOW)
+    told = " ".join(faults_of(one))
+    for word in ("lookups", "counts", "UNKNOWN", "above the soft", "above the hard", "refused"):
+        assert word in told
+    assert one.stopped.startswith("prompt is too long") and one.trims == 0
 
 
 @pytest.mark.heavy
