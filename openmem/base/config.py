@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from openmem.base.errors import InvalidConfig, Usage
+from openmem.base.light import dataclass
 
 Value = bool | int | float | str
 PROJECT_FILE = ".openmem.toml"
@@ -86,6 +86,14 @@ SETTINGS: tuple[Setting, ...] = (
         minimum=1,
         maximum=600,
         help="What a call to the provider's server may take.",
+    ),
+    Setting(
+        name="server.litellm_port",
+        kind="int",
+        default=0,
+        minimum=0,
+        maximum=65535,
+        help="Port of the LiteLLM beside openmem's own stack on 127.0.0.1; 0: there is none.",
     ),
     Setting(
         name="server.infer",
@@ -230,6 +238,54 @@ SETTINGS: tuple[Setting, ...] = (
         kind="str",
         default="",
         help="A file with dollars per million tokens; without one no money is shown.",
+    ),
+    Setting(
+        name="memory.recall",
+        kind="bool",
+        default=True,
+        narrows="off",
+        help="Tell agents what is remembered, at the start of a session and at prompts.",
+    ),
+    Setting(
+        name="memory.start_tokens",
+        kind="int",
+        default=1_200,
+        minimum=0,
+        maximum=2_000,
+        narrows="lower",
+        help="At most so many tokens are recalled at the start of a session; 0: none.",
+    ),
+    Setting(
+        name="memory.prompt_hits",
+        kind="int",
+        default=8,
+        minimum=0,
+        maximum=20,
+        narrows="lower",
+        help="At most so many memories are recalled at a prompt; 0: none.",
+    ),
+    Setting(
+        name="memory.keep_turns",
+        kind="bool",
+        default=True,
+        narrows="off",
+        help="Keep what was said when a turn ends, so that later sessions find it.",
+    ),
+    Setting(
+        name="memory.passage_days",
+        kind="int",
+        default=90,
+        minimum=0,
+        maximum=36_500,
+        narrows="lower",
+        help="Days that kept turns are found; 0 keeps all.",
+    ),
+    Setting(
+        name="mcp.tools",
+        kind="choice",
+        default="core",
+        choices=("core", "full"),
+        help="Which memory tools agents get: core is search, add, correct and forget.",
     ),
 )
 

@@ -18,23 +18,24 @@ POINTER_OPEN = "[openmem:"
 
 # Zero-width and other format characters let a tag pass a naive match: <\u200b/openmem-recall>.
 _INVISIBLE = "\u00ad\u034f\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f\ufeff"
-_TAG = re.compile(
-    f"[<\uff1c\u2039\ufe64](?=[{_INVISIBLE}\\s/\uff0f]*"
+_TAG = (
+    f"(?i)[<\uff1c\u2039\ufe64](?=[{_INVISIBLE}\\s/\uff0f]*"
     + f"[{_INVISIBLE}]*".join("openmem")
     + f"[{_INVISIBLE}]*[-\u2010\u2011]?[{_INVISIBLE}]*"
     + f"[{_INVISIBLE}]*".join("recall")
-    + ")",
-    re.IGNORECASE,
+    + ")"
 )
-_POINTER = re.compile(r"\[openmem:", re.IGNORECASE)
-_OWN_TOOL = re.compile(
-    r"^(?:mcp__openmem__|openmem[_.])|^(?:smart_compact_(?:search|get|sql)|context_status|memory_[a-z_]+)$"
+_BRACKETS = "<\uff1c\u2039\ufe64"
+_POINTER = r"(?i)\[openmem:"
+_OWN_TOOL = (
+    r"^(?:mcp__openmem__|openmem[_.])"
+    r"|^(?:smart_compact_(?:search|get|sql)|context_status|memory_[a-z_]+)$"
 )
 
 
 def is_own_tool(name: str) -> bool:
     """Return whether a tool's name on the wire is one of ours, in any agent's spelling."""
-    return bool(_OWN_TOOL.search(name))
+    return bool(re.search(_OWN_TOOL, name))
 
 
 def carries_own_text(text: str) -> bool:
@@ -49,7 +50,11 @@ def escape_recalled(text: str) -> str:
 
     `<` of a frame tag becomes `&lt;` in any case and with invisible characters inside the tag.
     """
-    return _POINTER.sub("[openmem\u2236", _TAG.sub("&lt;", text))
+    if any(bracket in text for bracket in _BRACKETS):  # or a hook would pay for a pattern in vain
+        text = re.sub(_TAG, "&lt;", text)
+    if "[" in text:
+        text = re.sub(_POINTER, "[openmem\u2236", text)
+    return text
 
 
 def framed(lines: list[str]) -> str:
@@ -58,3 +63,16 @@ def framed(lines: list[str]) -> str:
         return ""
     body = "\n".join(escape_recalled(line) for line in lines)
     return f"{FRAME_LEAD}\n{FRAME_OPEN}\n{body}\n{FRAME_CLOSE}"
+
+
+_OWN_BLOCK = (
+    r"(?is)" + re.escape(FRAME_LEAD) + r"\s*|<openmem-recall\b[^>]*>.*?(?:</openmem-recall\s*>|\Z)"
+)
+_OWN_LINE = r"(?m)^[^\n]*(?:\[openmem:|openmem stores the messages of this session)[^\n]*$\n?"
+
+
+def without_own_text(text: str) -> str:
+    """Return text without our frames, pointers and banners, which were said by us, not in it."""
+    if "openmem" not in text.lower():
+        return text
+    return re.sub(_OWN_LINE, "", re.sub(_OWN_BLOCK, "", text))

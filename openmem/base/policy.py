@@ -13,8 +13,8 @@ from __future__ import annotations
 import fnmatch
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 
+from openmem.base.light import dataclass, field
 from openmem.base.workspace import Workspace
 
 USES = ("store", "recall", "retain")

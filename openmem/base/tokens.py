@@ -11,12 +11,12 @@ import re
 import unicodedata
 
 # CJK, kana, Hangul, Thai, Lao, Khmer and Myanmar write words without spaces, or glue particles on.
-_SOLO = re.compile(
+_SOLO = (
     "[\u0e00-\u0eff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff\u2e80-\u2fff\u3005-\u3007\u3021-\u3029"
     "\u3040-\u30ff\u3100-\u318f\u31a0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\ua960-\ua97f\uac00-\ud7ff"
     "\uf900-\ufaff\U00020000-\U0003ffff]"
 )
-_EMOJI = re.compile(
+_EMOJI = (
     "[\u203c\u2049\u2139\u231a-\u23ff\u2600-\u27bf\u2b00-\u2bff\u3030\u303d\u3297\u3299"
     "\U0001f000-\U0001faff\U0001fb00-\U0001fbff]"
 )
@@ -30,6 +30,7 @@ def index_text(text: str) -> str:
     """
     if text.isascii():
         return text
+    # Compiled at the first text that needs them: a hook that sees none does not pay for them.
     text = unicodedata.normalize("NFKC", text)
-    text = _SOLO.sub(lambda match: f" {match.group()} ", text)
-    return _EMOJI.sub(lambda match: f" \ue000{ord(match.group()):x} ", text)
+    text = re.sub(_SOLO, lambda match: f" {match.group()} ", text)
+    return re.sub(_EMOJI, lambda match: f" \ue000{ord(match.group()):x} ", text)

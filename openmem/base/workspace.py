@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
+
+from openmem.base.light import dataclass
 
 _SCP_FORM = re.compile(r"^(?:[^@/\s]+@)?([A-Za-z0-9._-]+):(?!//)(.+)$")
 _URL_FORM = re.compile(r"^[a-z][a-z0-9+.-]*://(?:[^@/]*@)?([^/:]+)(?::\d+)?/(.+)$", re.I)

@@ -11,9 +11,9 @@ from __future__ import annotations
 import json
 import os
 import re
-from dataclasses import asdict, dataclass
 
 from openmem.base.io import ensure_private_dir, read_bytes_or_none, write_atomic
+from openmem.base.light import dataclass
 from openmem.base.paths import Paths
 
 _ASCII_SPACE = " \t\n\v\f\r"
@@ -69,8 +69,20 @@ def write_registration(paths: Paths, registration: Registration) -> None:
     if not sid:
         raise ValueError("a registration needs a session id")
     ensure_private_dir(paths.sessions_dir)
-    text = json.dumps(asdict(registration), ensure_ascii=True) + "\n"
+    text = json.dumps(_fields_of(registration), ensure_ascii=True) + "\n"
     write_atomic(registration_file(paths, sid), text.encode("ascii"))
+
+
+def _fields_of(registration: Registration) -> dict[str, str | int]:
+    return {
+        "session_id": registration.session_id,
+        "agent": registration.agent,
+        "cwd": registration.cwd,
+        "bank": registration.bank,
+        "registered_at": registration.registered_at,
+        "agent_pid": registration.agent_pid,
+        "transcript_path": registration.transcript_path,
+    }
 
 
 def read_registration(paths: Paths, sid: str) -> Registration | None:

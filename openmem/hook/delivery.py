@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import dataclass
 
 from openmem.base.clock import now_text
 from openmem.base.io import ensure_private_dir, read_bytes_or_none
+from openmem.base.light import dataclass
 from openmem.base.paths import Paths
 
 

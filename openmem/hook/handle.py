@@ -14,9 +14,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 from openmem.base.clock import now_text
+from openmem.base.light import dataclass
 from openmem.base.paths import Paths
 from openmem.base.policy import Decision, bank_of, decide, load_policy
 from openmem.base.workspace import Workspace, workspace_of
@@ -31,6 +31,7 @@ from openmem.hook import texts
 from openmem.hook.delivery import write_delivery
 from openmem.hook.notes import note
 from openmem.hook.payload import Moment, decode, moment_of
+from openmem.hook.remembering import hand_over, recall_text
 
 EVENTS = ("session-start", "prompt", "stop")
 AGENTS = ("claude-code",)
@@ -45,7 +46,7 @@ class HookReply:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Session:
-    """A session that may be stored, at one event. `decision`: also says what may be recalled."""
+    """A session of which something may be kept, at one event. `decision`: what may be done."""
 
     sid: str
     agent: str
@@ -81,7 +82,7 @@ def handle(
 
     `environ`: what the client forwards (`CLAUDE_*`, `OPENMEM_HOOK_PORT`, "0" when the agent's
     requests do not come to us, `OPENMEM_HOOK_PARENT`). `recall` gives text for the model at an
-    event, `retain` keeps a finished turn; both are the memory half's, handed in by the caller.
+    event, `retain` keeps a finished turn; left out, the memory half does both.
     """
     if event not in EVENTS or agent not in AGENTS:
         note(paths, event, agent, "unknown event or agent")
@@ -97,7 +98,14 @@ def handle(
         session = _register(event, agent, sid, moment, paths, environ)
         if session is None:
             return HookReply()
-        reply = _reply(event, session, paths, environ, recall, retain)
+        reply = _reply(
+            event,
+            session,
+            paths,
+            environ,
+            recall or (lambda at, told: recall_text(at, told, paths)),
+            retain or (lambda ended: hand_over(ended, paths, environ)),
+        )
         write_delivery(paths, agent, event, sid)
     except OSError as error:
         note(paths, event, agent, f"cannot write: {os.strerror(error.errno or 0)}")
@@ -138,7 +146,7 @@ def _register(
     has_moved_out = known is not None and known.cwd != folder
     if wanted != known and (decision.store or has_moved_out):
         write_registration(paths, wanted)
-    if not decision.store:
+    if not (decision.store or may_have_bank):
         return None
     return Session(sid=sid, agent=agent, moment=moment, workspace=workspace, decision=decision)
 
@@ -170,12 +178,12 @@ def _reply(
     session: Session,
     paths: Paths,
     environ: Mapping[str, str],
-    recall: Recall | None,
-    retain: Retain | None,
+    recall: Recall,
+    retain: Retain,
 ) -> HookReply:
-    is_routed = environ.get("OPENMEM_HOOK_PORT", "0") != "0"
+    is_routed = environ.get("OPENMEM_HOOK_PORT", "0") != "0" and session.decision.store
     if event == "stop":
-        if retain is not None and session.decision.retain:
+        if session.decision.retain:
             retain(session)
         return HookReply()  # anything printed here can send the agent into another round
     pieces = []
@@ -189,7 +197,7 @@ def _reply(
                 return HookReply(stdout=texts.block_output(said))
     elif is_routed and _has_tools(environ):
         pieces.append(texts.session_start_text(session.sid))
-    if recall is not None and session.decision.recall:
+    if session.decision.recall:
         pieces.append(recall(event, session))
     return HookReply(stdout=texts.context_output(event, "\n\n".join(p for p in pieces if p)))
 

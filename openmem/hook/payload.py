@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from openmem.base.light import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

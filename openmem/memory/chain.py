@@ -5,7 +5,6 @@ Standard library only: hooks reach it.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 from typing import Any
@@ -18,6 +17,8 @@ def new_id() -> str:
 
 
 def salted(salt: bytes, text: str) -> str:
+    import hashlib  # loads OpenSSL; a hook that only reads does without
+
     return hashlib.sha256(salt + text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
@@ -35,6 +36,8 @@ def digest_of_entry(entry: LedgerEntry) -> str:
         entry.text_digest,
         entry.previous,
     ]
+    import hashlib
+
     return hashlib.sha256(json.dumps(fields, separators=(",", ":")).encode()).hexdigest()
 
 

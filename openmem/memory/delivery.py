@@ -9,10 +9,9 @@ has just forgotten.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from openmem.base.errors import Failed, OpenmemError
 from openmem.base.io import locked
+from openmem.base.light import dataclass
 from openmem.memory.ledger import Ledger
 from openmem.memory.providers.base import Item, Provider, item_of
 

@@ -11,14 +11,14 @@ Standard library only.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
-from openmem.base.clock import now_text
 from openmem.base.errors import Failed, NotFound, OpenmemError, PolicyDenied, Usage
 from openmem.base.frame import carries_own_text
+from openmem.base.light import dataclass
 from openmem.base.paths import Paths
 from openmem.memory.delivery import Delivered, deliver
 from openmem.memory.ledger import Ledger
+from openmem.memory.looking import Looker, is_shown
 from openmem.memory.model import (
     LONGEST_STATEMENT,
     Actor,
@@ -33,16 +33,7 @@ from openmem.memory.providers.base import Ask, Provider, item_of
 from openmem.memory.scope import Scope
 from openmem.memory.times import check_order, moment_of
 
-_SPARE = 12  # asked for beyond the limit, because some may not be shown
-_ID = re.compile(r"m-[0-9a-f]{1,16}")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
-    """A memory that was found. `score`: comparable within one answer only."""
-
-    memory: Memory
-    score: float = 0.0
+_ID = r"m-[0-9a-f]{1,16}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,21 +56,18 @@ class Forgotten:
     pending: tuple[str, ...] = ()
 
 
-class Memories:
+class Memories(Looker):
     """Every verb of memory. `key`: the installation's. Errors are OpenmemError."""
+
+    ledger: Ledger
 
     def __init__(
         self, paths: Paths, key: bytes, provider: Provider, *, busy_seconds: float = 10.0
     ) -> None:
+        ledger = Ledger(paths, key, provider=provider.name, busy_seconds=busy_seconds)
+        super().__init__(ledger, provider)
         self.paths = paths
-        self.provider = provider
-        self.ledger = Ledger(paths, key, provider=provider.name, busy_seconds=busy_seconds)
         self._key = key
-
-    def close(self) -> None:
-        """Close every file."""
-        self.ledger.close()
-        self.provider.close()
 
     # writing
 
@@ -203,54 +191,6 @@ class Memories:
 
     # reading
 
-    def search(
-        self,
-        scope: Scope,
-        text: str,
-        *,
-        bank: str = "",
-        limit: int = 8,
-        kinds: tuple[Kind, ...] = (),
-        as_of: str = "",
-        has_floor: bool = False,
-        is_quick: bool = False,
-        seconds: float = 0.0,
-        without_session: str = "",
-    ) -> list[Found]:
-        """Return what fits, best first; only what may be recalled, at `as_of` or now."""
-        target = scope.bank_to_read(bank)
-        if not self.ledger.exists():
-            return []
-        moment = moment_of(as_of, "as-of")
-        ask = Ask(
-            text=text,
-            limit=limit + _SPARE,
-            kinds=kinds,
-            has_floor=has_floor,
-            is_quick=is_quick,
-            seconds=seconds,
-            without_session=without_session,
-        )
-        provider: Provider = self._as_it_was(target, moment) if moment else self.provider
-        hits = provider.recall(target, ask)
-        memories = self.ledger.memories([hit.id for hit in hits])
-        found = [
-            Found(memory=memories[hit.id], score=hit.score)
-            for hit in hits
-            if hit.id in memories and is_shown(memories[hit.id], target, moment)
-        ]
-        return _ordered(found)[:limit]
-
-    def known(self, scope: Scope, *, bank: str = "", limit: int = 200) -> list[Memory]:
-        """Return the statements that hold now, accepted before pending, newest first."""
-        target = scope.bank_to_read(bank)
-        found: list[Memory] = []
-        trusts: tuple[Trust, ...] = ("accepted", "pending")
-        for trust in trusts:
-            listed = self.ledger.listing(target, kind="statement", trust=trust, limit=limit)
-            found += [memory for memory in listed if is_shown(memory, target)]
-        return found[:limit]
-
     def listing(
         self,
         scope: Scope,
@@ -288,7 +228,7 @@ class Memories:
         PolicyDenied for another bank's."""
         wanted = memory_id.strip().lower()
         wanted = wanted if wanted.startswith("m-") else f"m-{wanted}"
-        if not _ID.fullmatch(wanted):
+        if not re.fullmatch(_ID, wanted):
             raise Usage(f"{memory_id[:40]!r} is not the id of a memory.", hint=_LIST_HINT)
         ids = self.ledger.ids_like(wanted)
         if wanted in ids:
@@ -333,15 +273,6 @@ class Memories:
         redacted = redact(text.replace("\x00", ""), self._key)
         return redacted.text, redacted.kinds
 
-    def _as_it_was(self, bank: str, moment: str) -> Provider:
-        """Return a provider in memory with what held at a moment, replaced statements included."""
-        from openmem.memory.providers.local.provider import LocalProvider
-
-        then = LocalProvider(None)
-        memories = [*self.ledger.listing(bank, newest_first=False), *self.ledger.replaced(bank)]
-        then.remember(bank, [item_of(m) for m in memories if is_shown(m, bank, moment)])
-        return then
-
     def _holding(self, memory: Memory) -> tuple[str, ...]:
         """Return ids of other memories that hold the same words, whole."""
         wanted = normalised(memory.text)
@@ -369,28 +300,6 @@ class Memories:
 def first_trust(actor: Actor) -> Trust:
     """Return the trust that a statement starts with."""
     return "accepted" if actor.kind == "person" else "pending"
-
-
-def is_shown(memory: Memory, bank: str, moment: str = "") -> bool:
-    """Return whether recall may show a memory, at a moment or now."""
-    if memory.bank != bank or memory.trust == "rejected" or not memory.text:
-        return False
-    if moment:
-        return memory.state in ("active", "superseded") and memory.holds_at(moment)
-    return memory.state == "active" and memory.holds_at(now_text())
-
-
-def _ordered(found: list[Found]) -> list[Found]:
-    """Return hits best first; what scores alike by trust, then newest first."""
-    return sorted(
-        found,
-        key=lambda one: (
-            round(one.score, 2),
-            one.memory.trust == "accepted",
-            one.memory.recorded_at,
-        ),
-        reverse=True,
-    )
 
 
 def _why_not(memory: Memory) -> str:

@@ -404,7 +404,8 @@ def _is_forgotten(connection: sqlite3.Connection, bank: str, normal: bytes) -> b
 
 def _same(connection: sqlite3.Connection, draft: Draft, normal: bytes) -> str:
     row = connection.execute(
-        "SELECT memory_id FROM memory WHERE bank = ? AND normal = ? AND kind = ?"
+        "SELECT memory_id FROM memory INDEXED BY memory_normal"
+        " WHERE bank = ? AND normal = ? AND kind = ?"
         " AND state = 'active' LIMIT 1",
         (draft.bank, normal, draft.kind),
     ).fetchone()

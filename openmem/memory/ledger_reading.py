@@ -5,7 +5,6 @@ Standard library only: hooks read it on every prompt.
 
 from __future__ import annotations
 
-import hmac
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -184,7 +183,8 @@ class LedgerReader:
     def find_same(self, bank: str, text: str, kind: Kind = "statement") -> str:
         """Return the id of an active memory that says the same, "" when none does."""
         rows = self._file.read(
-            "SELECT memory_id FROM memory WHERE bank = ? AND normal = ? AND kind = ?"
+            "SELECT memory_id FROM memory INDEXED BY memory_normal"
+            " WHERE bank = ? AND normal = ? AND kind = ?"
             " AND state = 'active' ORDER BY recorded_at LIMIT 1",
             (bank, self.normal_of(text), kind),
         )
@@ -201,6 +201,8 @@ class LedgerReader:
 
     def normal_of(self, text: str) -> bytes:
         """Return the keyed digest by which two texts are the same; gives no content away."""
+        import hmac  # loads OpenSSL; a hook that only reads does without
+
         return hmac.digest(self._key, b"memory\0" + normalised(text).encode(), "sha256")[:16]
 
     def verify(self) -> list[str]:

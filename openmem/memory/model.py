@@ -6,10 +6,10 @@ is a kept turn: searchable, aged out, never reviewed.
 
 from __future__ import annotations
 
-import re
 import unicodedata
-from dataclasses import dataclass
 from typing import Literal
+
+from openmem.base.light import dataclass
 
 Kind = Literal["statement", "passage"]
 Trust = Literal["pending", "accepted", "rejected"]
@@ -118,12 +118,13 @@ class LedgerEntry:
     digest: str
 
 
-_SPACE = re.compile(r"\s+")
 _ENDS = " \t\n.,;:!?\"'`*_-\u2026"
-_INVISIBLE = re.compile("[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff]")
+_INVISIBLE = dict.fromkeys(
+    (0xAD, *range(0x200B, 0x2010), *range(0x202A, 0x202F), *range(0x2060, 0x2065), 0xFEFF)
+)
 
 
 def normalised(text: str) -> str:
     """Return the text by which two statements are the same: case, space and end marks aside."""
-    folded = _INVISIBLE.sub("", unicodedata.normalize("NFKC", text)).casefold()
-    return _SPACE.sub(" ", folded).strip(_ENDS)
+    folded = unicodedata.normalize("NFKC", text).translate(_INVISIBLE).casefold()
+    return " ".join(folded.split()).strip(_ENDS)

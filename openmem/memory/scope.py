@@ -8,9 +8,8 @@ Source: design, section 8; users' reports 30 and 31.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from openmem.base.errors import PolicyDenied, Usage
+from openmem.base.light import dataclass
 from openmem.base.paths import Paths
 from openmem.base.policy import (
     Decision,

@@ -5,11 +5,7 @@ A day is its first second, UTC. Sorts as text.
 
 from __future__ import annotations
 
-import re
-
 from openmem.base.errors import Usage
-
-_DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 
 def moment_of(text: str, name: str) -> str:

@@ -96,5 +96,7 @@ def machine(home: Path, tmp_path: Path) -> Machine:
     paths = Paths({"HOME": str(home)})
     os.makedirs(paths.config_dir)
     Path(paths.policy_file).write_text(POLICY)
+    # No test but those of keeping wants a child that outlives its hook.
+    Path(paths.config_file).write_text("[memory]\nkeep_turns = false\n")
     environ = {"HOME": str(home), "PATH": "/usr/bin:/bin", "CLAUDE_PID": "4242"}
     return Machine(home=home, repo=repo, elsewhere=elsewhere, paths=paths, environ=environ)

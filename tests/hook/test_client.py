@@ -14,6 +14,9 @@ import pytest
 from openmem.base.paths import Paths
 from openmem.context.session import read_registration
 from openmem.hook import client
+from openmem.memory.model import Actor
+from openmem.memory.opening import open_memories
+from openmem.memory.scope import scope_of
 from tests.hook.conftest import ROOT, SID, Machine, hook_command
 from tests.hook.worker import listening, says
 
@@ -241,19 +244,39 @@ SOCKET_MODULES = {
     *("openmem.hook", "openmem.hook.client"),
 }
 ALONE_MODULES = SOCKET_MODULES | {
-    *("_ast", "_datetime", "_opcode", "_sre", "_thread", "_typing", "_weakrefset"),
-    *("_struct", "_weakref", "ast", "calendar", "contextlib", "copy", "copyreg", "dataclasses"),
-    *("datetime", "dis", "enum", "fcntl", "fnmatch", "functools", "importlib", "inspect"),
-    *("importlib._bootstrap", "importlib._bootstrap_external", "importlib.machinery"),
-    *("json", "json.decoder", "json.encoder", "json.scanner", "linecache", "opcode"),
-    *("re", "re._casefix", "re._compiler", "re._constants", "re._parser", "string", "_string"),
-    *("token", "tokenize", "tomllib", "tomllib._parser", "tomllib._re", "tomllib._types"),
-    *("types", "typing", "typing.io", "typing.re", "warnings", "weakref"),
-    *("openmem.base.clock", "openmem.base.errors", "openmem.base.io", "openmem.base.policy"),
-    *("openmem.base.workspace", "openmem.context", "openmem.context.session"),
+    *("_datetime", "_sre", "_thread", "_typing", "calendar", "contextlib", "copyreg", "datetime"),
+    *("enum", "fcntl", "fnmatch", "functools", "re", "string", "_string"),
+    *("json", "json.decoder", "json.encoder", "json.scanner"),
+    *("re._casefix", "re._compiler", "re._constants", "re._parser"),
+    *("tomllib", "tomllib._parser", "tomllib._re", "tomllib._types"),
+    *("types", "typing", "typing.io", "typing.re", "warnings"),
+    *("openmem.base.clock", "openmem.base.config", "openmem.base.errors", "openmem.base.io"),
+    *("openmem.base.light", "openmem.base.policy", "openmem.base.workspace"),
+    *("openmem.context", "openmem.context.session"),
     *("openmem.hook.delivery", "openmem.hook.handle", "openmem.hook.notes"),
-    *("openmem.hook.payload", "openmem.hook.texts"),
+    *("openmem.hook.payload", "openmem.hook.remembering", "openmem.hook.texts"),
 }
+# What is loaded besides where something is remembered; no OpenSSL, no redaction, no writing half.
+RECALL_MODULES = ALONE_MODULES | {
+    *("sqlite3", "sqlite3.dbapi2", "_sqlite3", "threading", "_weakrefset", "_weakref", "weakref"),
+    *("unicodedata", "_struct", "operator", "itertools", "encodings.ascii"),
+    *("openmem.base.frame", "openmem.base.installation", "openmem.base.tokens"),
+    *("openmem.memory", "openmem.memory.chain", "openmem.memory.ledger_file"),
+    *("openmem.memory.ledger_reading", "openmem.memory.looking", "openmem.memory.model"),
+    *("openmem.memory.opening", "openmem.memory.recall", "openmem.memory.schema"),
+    *("openmem.memory.scope", "openmem.memory.shown", "openmem.memory.providers"),
+    *("openmem.memory.providers.base", "openmem.memory.providers.registry"),
+    *(f"openmem.memory.providers.local{name}" for name in ("", ".bank_file", ".floor")),
+    *(f"openmem.memory.providers.local.{name}" for name in ("provider", "rank", "words")),
+    "openmem.memory.providers.local.word_lists",
+}
+
+
+def remember(paths: Paths, machine: Machine, text: str) -> None:
+    """Remember a statement about the machine's repository."""
+    memories = open_memories(paths)
+    memories.add(scope_of(str(machine.repo), paths, Actor(kind="person")), text)
+    memories.close()
 
 
 def _loaded(machine: Machine, event: str) -> set[str]:
@@ -285,10 +308,14 @@ def test_a_hook_loads_nothing_beyond_its_list(machine: Machine, event: str) -> N
             by_socket = _loaded(machine, event)
         Path(paths.run_dir, "stopped").write_text("")
         alone = _loaded(machine, event)
+        remember(paths, machine, "We decided to use tabs.")
+        recalling = _loaded(machine, event)
     assert by_socket <= SOCKET_MODULES, sorted(by_socket - SOCKET_MODULES)
     revival = {"openmem.hook.revive"}
     assert alone <= ALONE_MODULES | revival, sorted(alone - ALONE_MODULES - revival)
     assert "openmem.hook.handle" in alone
+    assert recalling <= RECALL_MODULES | revival, sorted(recalling - RECALL_MODULES - revival)
+    assert ("openmem.memory.recall" in recalling) == (event != "stop")
 
 
 def _log_words(machine: Machine) -> list[list[str]]:

@@ -6,10 +6,10 @@ Dropping a whole bank is not on `Provider` but on `BankAdmin`, which only the co
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Literal, NoReturn, Protocol
 
 from openmem.base.errors import OpenmemError, Unsupported
+from openmem.base.light import dataclass
 from openmem.memory.model import Kind, Memory
 
 # What a provider may be able to do beyond remember, recall, forget one and status.

@@ -12,9 +12,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import pairwise
 
+from openmem.base.light import dataclass, field
 from openmem.memory.providers.local.bank_file import SESSION_SHIFT
 from openmem.memory.providers.local.words import Unit
 

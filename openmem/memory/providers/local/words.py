@@ -7,11 +7,10 @@ Trap: a unit is a stem; what the person typed is not known any more.
 
 from __future__ import annotations
 
-import re
 import sqlite3
 from collections.abc import Collection
-from dataclasses import dataclass
 
+from openmem.base.light import dataclass
 from openmem.base.tokens import index_text
 from openmem.memory.providers.local.word_lists import COMMON, STOP, WEAK
 
@@ -25,11 +24,15 @@ _HEAD_CHARACTERS = 3_000
 _TAIL_CHARACTERS = 1_500
 _MOST_UNITS = 48
 
-_SOLO = re.compile(
-    "[\u0e00-\u0eff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff\u2e80-\ud7ff\uf900-\ufaff]"
+_SOLO_RANGES = (
+    (0x0E00, 0x0EFF),
+    (0x1000, 0x109F),
+    (0x1100, 0x11FF),
+    (0x1780, 0x17FF),
+    (0x2E80, 0xD7FF),
+    (0xF900, 0xFAFF),
+    (0x20000, 0x3FFFF),
 )
-# A capital after a small letter, a comma or the like, one blank between: not how a sentence starts.
-_NAME = re.compile(r"(?<=[a-z,;'\")] )[A-Z][a-z]+(?:'s)?(?![\w./-]\w)\b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,9 +82,24 @@ def shortened(text: str) -> str:
     return f"{text[:_HEAD_CHARACTERS]}\n{text[-_TAIL_CHARACTERS:]}"
 
 
+def is_solo(stem: str) -> bool:
+    """Return whether a stem is one character of a script without spaces."""
+    if stem.isascii() or len(stem) != 1:
+        return False
+    return any(low <= ord(stem) <= high for low, high in _SOLO_RANGES)
+
+
 def names_in(text: str) -> str:
     """Return the words of a question that are written like names: capitals inside a sentence."""
-    return " ".join(_NAME.findall(text))
+    found = []
+    before = ""
+    for word in text.replace("\n", " \n ").split(" "):
+        bare = word.strip("\"'(),;:.!?").removesuffix("'s")
+        is_inside = before[-1:].isalnum() or before[-1:] in (",", ";", ")", '"', "'")
+        if is_inside and bare.isalpha() and bare[:1].isupper() and bare[1:].islower():
+            found.append(bare)
+        before = word
+    return " ".join(found)
 
 
 def units_of(stems: list[str], names: Collection[str] = ()) -> list[Unit]:
@@ -91,12 +109,12 @@ def units_of(stems: list[str], names: Collection[str] = ()) -> list[Unit]:
     """
     found: dict[tuple[str, ...], Unit] = {}
     for place, stem in enumerate(stems):
-        if _SOLO.fullmatch(stem):
+        if is_solo(stem):
             following = stems[place + 1] if place + 1 < len(stems) else ""
             before = stems[place - 1] if place else ""
-            if _SOLO.fullmatch(following):
+            if is_solo(following):
                 tokens: tuple[str, ...] = (stem, following)
-            elif _SOLO.fullmatch(before):
+            elif is_solo(before):
                 continue  # the pair before it holds this character
             else:
                 tokens = (stem,)
