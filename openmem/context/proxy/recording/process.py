@@ -189,12 +189,13 @@ class RecorderProcess:
 
     def _view(self, job: _Job) -> None:
         sent = Sent()
-        try:
-            with self._room_for(job):
+        with self._room_for(job):
+            try:
                 if self._admit(job) and job.admitted is not None:
                     sent = self._recordings.view(job.about, job.admitted)
-        finally:
-            self._answer_view(job, sent)  # the request waits for it, whatever happened
+            finally:
+                # The request waits for it, whatever happened; giving memory back comes after.
+                self._answer_view(job, sent)
 
     def _repair(self, job: _Job) -> None:
         sent = Sent()
