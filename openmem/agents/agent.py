@@ -18,8 +18,9 @@ class Detected:
     `version`: "" when it cannot be told. `binary`: absolute, "" when only its settings are there.
     `config_dir`, `settings_file`, `mcp_file`: where it keeps its settings; may not exist yet.
     `upstream`: where its requests go now, "" when that is already us. `upstream_source`: who says
-    so: "settings", "environment" or "default". `problems`: what keeps us from wiring it, each one
-    sentence; `warnings`: what a person should know before it is wired.
+    so: "settings", "environment" or "default". `defaults`: addresses that the agent goes to by
+    itself, first the one for how it is logged in. `problems`: what keeps us from wiring it, each
+    one sentence; `warnings`: what a person should know before it is wired.
     """
 
     name: str
@@ -31,6 +32,7 @@ class Detected:
     mcp_file: str = ""
     upstream: str = ""
     upstream_source: str = "default"
+    defaults: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
 
@@ -39,7 +41,8 @@ class Detected:
 class Wanted:
     """What should stand in an agent's settings: True there, False not there, None as it is.
 
-    `port`: of the proxy. `upstream`: where the agent's requests go once `proxy` is False; "" for
+    `trust_hooks`: True marks them as trusted where the agent asks for that, after the person saw
+    what they run. `port`: of the proxy. `upstream`: where the agent's requests go once `proxy` is False; "" for
     the agent's own default. `projects`: folders whose own settings are looked at too, for entries
     of ours that stand there a second time.
     """
@@ -48,6 +51,7 @@ class Wanted:
     mcp: bool | None = True
     proxy: bool | None = True
     allow_tools: bool | None = None
+    trust_hooks: bool | None = None
     port: int = 8913
     upstream: str = ""
     projects: tuple[str, ...] = ()
@@ -57,12 +61,14 @@ class Wanted:
 class Wired:
     """What of ours stands in an agent's files, as a parser finds it there now.
 
-    `hooks`: the agent's names of the events that run our launcher. `port`: of ours that its base
+    `hooks`: the agent's names of the events that run our launcher; `untrusted`: those of them that
+    the agent passes over until the person trusts them. `port`: of ours that its base
     URL names, 0 when the URL is somebody else's (`base_url`, "" for none). `older`: entries of
     earlier installations, each in words. `problem`: why the files cannot be read, "" when they can.
     """
 
     hooks: tuple[str, ...] = ()
+    untrusted: tuple[str, ...] = ()
     mcp: bool = False
     base_url: str = ""
     port: int = 0
@@ -107,7 +113,7 @@ class Agent(Protocol):
         ...
 
     def unwiring(self, system: System, paths: Paths, detected: Detected, *, upstream: str) -> Plan:
-        """Return the plan that takes out all of ours, whoever wrote it.
+        """Return the plan that takes out all of ours, whoever wrote it, but for the launchers.
 
         `upstream`: where the agent's requests went before us, "" for its own default.
         """

@@ -10,9 +10,6 @@ from dataclasses import dataclass
 
 from openmem.agents.agent import Detected
 
-DEFAULT_UPSTREAM = "https://api.anthropic.com"
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownAgent:
     """One agent openmem can wire. `detected`: None when it is not on this machine.
@@ -23,7 +20,7 @@ class KnownAgent:
     name: str
     title: str
     detected: Detected | None = None
-    upstream: str = DEFAULT_UPSTREAM
+    upstream: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,4 +65,4 @@ class Facts:
     def upstream_of(self, name: str) -> str:
         """Return where an agent's requests went before us."""
         agent = self.agent(name)
-        return agent.upstream if agent else DEFAULT_UPSTREAM
+        return agent.upstream if agent else ""

@@ -17,7 +17,7 @@ from openmem.host import lifecycle
 from openmem.host.hold import free_port
 from openmem.host.service import manager_of
 from openmem.plan.system import System
-from openmem.setup.facts import DEFAULT_UPSTREAM, Facts, KnownAgent
+from openmem.setup.facts import Facts, KnownAgent
 
 
 def look(system: System, paths: Paths, *, folder: str) -> Facts:
@@ -81,7 +81,13 @@ def _upstream(detected: Detected | None, route: str) -> str:
 
     An address that stands in the agent's own settings is newer than our route: somebody wrote it
     there after us. The shell's is not, because it was in force already when the route was made.
+    Of the agent's own defaults the one of now counts: its login may have changed.
     """
-    if detected is not None and detected.upstream and detected.upstream_source == "settings":
+    if detected is None:
+        return route
+    if detected.upstream and detected.upstream_source == "settings":
         return detected.upstream
-    return route or (detected.upstream if detected else "") or DEFAULT_UPSTREAM
+    default = detected.defaults[0] if detected.defaults else ""
+    if route in detected.defaults:
+        return default
+    return route or detected.upstream or default

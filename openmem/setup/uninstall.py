@@ -63,7 +63,7 @@ def plan_removal(system: System, paths: Paths, facts: Facts, *, is_purge: bool) 
     if not is_purge:
         back = _without_own(back, paths)
     ahead = preview(replace(back, undoes=()), system)
-    return back + plan_unwiring(ahead, paths, facts.agents)
+    return back + plan_unwiring(ahead, paths, facts.agents, facts)
 
 
 def _without_own(plan: Plan, paths: Paths) -> Plan:

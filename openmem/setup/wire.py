@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from openmem.agents.back import plan_without_launchers
 from openmem.agents.base import AGENTS, Wanted
 from openmem.base.config import load_config
 from openmem.base.errors import Missing
@@ -18,7 +19,7 @@ from openmem.plan.apply import preview
 from openmem.plan.receipt import receipts
 from openmem.plan.system import System
 from openmem.plan.undo import plan_back
-from openmem.setup.facts import DEFAULT_UPSTREAM, Facts, KnownAgent
+from openmem.setup.facts import Facts, KnownAgent
 from openmem.setup.own_files import plan_config
 from openmem.setup.resolve import Choice, plan_agent, plan_proxy
 
@@ -64,14 +65,27 @@ def plan_tools(
     return plan
 
 
-def plan_unwiring(system: System, paths: Paths, agents: Sequence[KnownAgent]) -> Plan:
-    """Return the plan that takes all of ours out of the agents' files, whoever wrote it."""
+def plan_unwiring(system: System, paths: Paths, agents: Sequence[KnownAgent], facts: Facts) -> Plan:
+    """Return the plan that takes all of ours out of the agents' files, whoever wrote it.
+
+    What agents share goes with the last agent that runs it; `facts` names them all.
+    """
     plan = Plan()
     for known in agents:
         if known.detected is not None:
             upstream = before_us(known)
             plan += AGENTS[known.name].unwiring(system, paths, known.detected, upstream=upstream)
-    return plan
+    ahead = preview(plan, system)
+    if any(_runs_launchers(ahead, paths, known) for known in facts.agents):
+        return plan
+    return plan + plan_without_launchers(ahead, paths)
+
+
+def _runs_launchers(system: System, paths: Paths, known: KnownAgent) -> bool:
+    if known.detected is None:
+        return False
+    wired = AGENTS[known.name].wired(system, paths, known.detected)
+    return bool(wired.hooks or wired.mcp or wired.problem)  # who cannot be read may run them
 
 
 def plan_addresses(
@@ -118,7 +132,8 @@ def plan_readdress(system: System, paths: Paths, facts: Facts, port: int) -> Pla
 
 def before_us(known: KnownAgent) -> str:
     """Return an agent's own upstream for taking our address out; "" for its default."""
-    return "" if known.upstream == DEFAULT_UPSTREAM else known.upstream
+    own = known.detected.defaults if known.detected is not None else ()
+    return "" if known.upstream in own else known.upstream
 
 
 def configured_port(paths: Paths) -> int:

@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from openmem.agents.back import plan_without_launchers
 from openmem.agents.base import AGENTS, Detected, Wanted, Wired
 from openmem.base.paths import Paths
 from openmem.plan.action import Plan
-from openmem.plan.apply import apply
+from openmem.plan.apply import apply, preview
 from openmem.plan.receipt import plan_undo, plan_uninstall
 from openmem.plan.system import RealSystem
 
@@ -67,6 +68,7 @@ class Person:
 
     def unwire(self, upstream: str = "") -> Plan:
         plan = CLAUDE.unwiring(self.system, self.paths, self.detect(), upstream=upstream)
+        plan += plan_without_launchers(preview(plan, self.system), self.paths)
         apply(plan, self.system, self.paths, label="unwire")
         return plan
 

@@ -76,6 +76,7 @@ def detect(system: System, environ: Mapping[str, str]) -> Detected | None:
         mcp_file=found.state,
         upstream=upstream,
         upstream_source=source,
+        defaults=(DEFAULT_UPSTREAM,),
         problems=tuple(problems),
         warnings=tuple(_warnings(system, settings, environ, found)),
     )

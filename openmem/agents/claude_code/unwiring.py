@@ -2,42 +2,29 @@
 
 Idea: what the receipts know goes back to the bytes of before; what stands there beyond that (wired
 by hand, by another HOME, by a lost state folder) is taken out by its mark. Invariant: a file that
-nobody changed since is byte for byte what it was. Trap: the receipts stay as they are: a later
-`undo` or `uninstall` finds these files as they were before and has nothing left to do there.
+nobody changed since is byte for byte what it was.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from openmem.agents.agent import Detected, Wanted
+from openmem.agents.back import plan_files_back
 from openmem.agents.claude_code.places import SERVER, cache_folder, places_of
 from openmem.agents.claude_code.wiring import plan_wiring
-from openmem.agents.launchers import HOOK, MCP, launcher_path, plan_launcher_removal
 from openmem.base.paths import Paths
 from openmem.plan.action import Left, Plan
 from openmem.plan.apply import preview
-from openmem.plan.receipt import receipts
 from openmem.plan.system import System
-from openmem.plan.undo import plan_back
 
 
 def plan_unwiring(system: System, paths: Paths, detected: Detected, *, upstream: str) -> Plan:
     """Return the plan; empty when nothing of ours is there. Unparseable, Refused as for wiring."""
     found = places_of(detected)
-    mine = {found.settings, found.state, found.command}
-    mine |= {launcher_path(paths, name) for name in (HOOK, MCP)}
-    past = []
-    for receipt in receipts(paths, system):
-        entries = tuple(entry for entry in receipt.entries if entry.path in mine)
-        if receipt.is_active and entries:
-            past.append(replace(receipt, entries=entries))
-    back = replace(plan_back(system, paths, past), undoes=())
+    back = plan_files_back(system, paths, {found.settings, found.state, found.command})
     ahead = preview(back, system)
     nothing = Wanted(hooks=False, mcp=False, proxy=False, allow_tools=False, upstream=upstream)
     rest = plan_wiring(ahead, paths, detected, nothing)
-    launchers = Plan(actions=tuple(plan_launcher_removal(ahead, paths)), left=_logs(system, paths))
-    return back + rest + launchers
+    return back + rest + Plan(left=_logs(system, paths))
 
 
 def _logs(system: System, paths: Paths) -> tuple[Left, ...]:

@@ -124,7 +124,7 @@ def uninstall(
     wish = Wish(label="uninstall-coding-agent", is_dry=dry_run, is_agreed=yes, shows_diff=diff)
 
     def planned() -> Plan:
-        return plan_unwiring(system, run.paths, known)
+        return plan_unwiring(system, run.paths, known, facts)
 
     return carry_out(
         run,

@@ -1,0 +1,36 @@
+"""The way back for some files only: what the runs made of them is taken back, the rest stays.
+
+Idea: one run may have wired several agents; taking one out undoes that run for this agent's files
+alone. Invariant: the receipts stay as they are; a later `undo` or `uninstall` finds these files as
+they were before and has nothing left to do there.
+Trap: the launchers belong to all agents; they go when no agent is left that runs them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+
+from openmem.agents.launchers import HOOK, MCP, launcher_path, plan_launcher_removal
+from openmem.base.paths import Paths
+from openmem.plan.action import Plan
+from openmem.plan.apply import preview
+from openmem.plan.receipt import receipts
+from openmem.plan.system import System
+from openmem.plan.undo import plan_back
+
+
+def plan_files_back(system: System, paths: Paths, files: Collection[str]) -> Plan:
+    """Return the plan that takes back what active runs did to these files."""
+    past = []
+    for receipt in receipts(paths, system):
+        entries = tuple(entry for entry in receipt.entries if entry.path in files)
+        if receipt.is_active and entries:
+            past.append(replace(receipt, entries=entries))
+    return replace(plan_back(system, paths, past), undoes=())
+
+
+def plan_without_launchers(system: System, paths: Paths) -> Plan:
+    """Return the plan that removes the launchers, whoever wrote them."""
+    back = plan_files_back(system, paths, {launcher_path(paths, name) for name in (HOOK, MCP)})
+    return back + Plan(actions=tuple(plan_launcher_removal(preview(back, system), paths)))
