@@ -281,6 +281,22 @@ SETTINGS: tuple[Setting, ...] = (
         help="Days that kept turns are found; 0 keeps all.",
     ),
     Setting(
+        name="memory.reflect",
+        kind="bool",
+        default=False,
+        narrows="off",
+        help="Let memory_reflect ask the model that model.* names; else it gives the memories.",
+    ),
+    Setting(
+        name="memory.daily_tokens",
+        kind="int",
+        default=100_000,
+        minimum=0,
+        maximum=100_000_000,
+        narrows="lower",
+        help="At most so many tokens a day are spent by memory_reflect.",
+    ),
+    Setting(
         name="mcp.tools",
         kind="choice",
         default="core",

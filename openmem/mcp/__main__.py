@@ -31,12 +31,29 @@ def main() -> int:
 def run() -> int:
     """Serve without looking at the command line; for `openmem mcp`."""
     from openmem.mcp.context_tools import context_tools
+    from openmem.mcp.memory_tools import memory_tools
     from openmem.mcp.server import serve
     from openmem.mcp.tools import Toolbox
 
     if sys.stdin is not None and sys.stdin.isatty():
         print("openmem-mcp: waiting for an agent on standard input; Ctrl-C ends.", file=sys.stderr)
-    return serve(Toolbox(context_tools(os.environ)))
+    specs = (*context_tools(os.environ), *memory_tools(os.environ, _which_tools()))
+    return serve(Toolbox(specs))
+
+
+def _which_tools() -> str:
+    """Return which memory tools are listed; the short list when the settings cannot be read."""
+    from openmem.base.config import load_config
+    from openmem.base.errors import InvalidConfig
+    from openmem.base.paths import Paths
+
+    paths = Paths(os.environ)
+    try:
+        return load_config(paths.config_file, os.environ).text("mcp.tools")
+    except InvalidConfig as error:
+        # A server that does not start takes the search tools with it.
+        print(f"openmem-mcp: {error.message}", file=sys.stderr)
+        return "core"
 
 
 if __name__ == "__main__":

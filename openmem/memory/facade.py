@@ -28,6 +28,7 @@ from openmem.memory.model import (
     Source,
     Trust,
     normalised,
+    storable,
 )
 from openmem.memory.providers.base import Ask, Provider, item_of
 from openmem.memory.scope import Scope
@@ -270,7 +271,7 @@ class Memories(Looker):
             )
         if carries_own_text(text):
             raise Usage("the text repeats what openmem recalled; it is remembered already.")
-        redacted = redact(text.replace("\x00", ""), self._key)
+        redacted = redact(storable(text), self._key)
         return redacted.text, redacted.kinds
 
     def _holding(self, memory: Memory) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from openmem.base.clock import now_text
 from openmem.base.errors import Failed, NotFound
@@ -145,19 +145,32 @@ class Ledger(LedgerReader):
                 normal,
             ),
         )
-        if draft.trust != "rejected":
+        if draft.superseded_by:
+            self._supersede(connection, created, draft.superseded_by, draft.bank, draft.actor, at)
+        elif draft.trust != "rejected":
             self._tell(connection, "remember", created, draft.bank)
         if draft.supersedes and not draft.is_proposal:
             replaced = draft.supersedes
-            by = {"superseded_by": created}
-            self._append(connection, "supersede", replaced, draft.bank, draft.actor, by, "")
-            connection.execute(
-                "UPDATE memory SET state = 'superseded', superseded_by = ?, ended_at = ?"
-                " WHERE memory_id = ?",
-                (created, at, replaced),
-            )
+            self._supersede(connection, replaced, created, draft.bank, draft.actor, at)
             self._tell(connection, "forget", replaced, draft.bank)
         return created
+
+    def _supersede(
+        self,
+        connection: sqlite3.Connection,
+        replaced: str,
+        by: str,
+        bank: str,
+        actor: Actor,
+        at: str,
+    ) -> None:
+        detail = {"superseded_by": by}
+        self._append(connection, "supersede", replaced, bank, actor, detail, "")
+        connection.execute(
+            "UPDATE memory SET state = 'superseded', superseded_by = ?, ended_at = ?"
+            " WHERE memory_id = ?",
+            (by, at, replaced),
+        )
 
     def set_trust(self, memory_id: str, trust: Trust, actor: Actor) -> Memory:
         """Accept or reject a statement. NotFound; Failed when it is not active any more."""
@@ -224,14 +237,7 @@ class Ledger(LedgerReader):
         if old.bank != new.bank or old.id == new.id:
             raise Failed(f"memory {by} cannot replace {memory_id}.", code="not-active")
         with self._file.writing() as connection:
-            at = now_text()
-            detail = {"superseded_by": by}
-            self._append(connection, "supersede", memory_id, old.bank, actor, detail, "")
-            connection.execute(
-                "UPDATE memory SET state = 'superseded', superseded_by = ?, ended_at = ?"
-                " WHERE memory_id = ?",
-                (by, at, memory_id),
-            )
+            self._supersede(connection, memory_id, by, old.bank, actor, now_text())
             connection.execute(
                 "UPDATE memory SET supersedes = ? WHERE memory_id = ? AND supersedes = ''",
                 (memory_id, by),
@@ -283,21 +289,6 @@ class Ledger(LedgerReader):
             connection.execute("DELETE FROM tombstone WHERE bank = ?", (bank,))
             connection.execute("DELETE FROM outbox WHERE bank = ?", (bank,))
         return count
-
-    def entomb(self, bank: str, normals: Iterable[bytes]) -> int:
-        """Take over tombstones, as an import brings them; return how many are new.
-
-        `normals`: as `normal_of` makes them with this installation's key.
-        """
-        new = 0
-        with self._file.writing() as connection:
-            for normal in normals:
-                before = connection.total_changes
-                connection.execute(
-                    "INSERT OR IGNORE INTO tombstone VALUES (?, ?, ?)", (bank, normal, now_text())
-                )
-                new += connection.total_changes - before
-        return new
 
     # outbox
 

@@ -57,9 +57,9 @@ class Looker:
     ) -> list[Found]:
         """Return what fits, best first; only what may be recalled, at `as_of` or now."""
         target = scope.bank_to_read(bank)
+        moment = _moment(as_of)
         if not self.ledger.exists():
             return []
-        moment = _moment(as_of)
         ask = Ask(
             text=text,
             limit=limit + _SPARE,

@@ -83,7 +83,7 @@ class Draft:
 
     `recorded_at`: when it was recorded elsewhere (an import), "" for now. `memory_id`: "" for a
     new one. `allow_same`: also when an active one says the same. `is_proposal`: what it supersedes
-    stays active until a person accepts this one.
+    stays active until a person accepts this one. `superseded_by`: it is replaced already.
     """
 
     bank: str
@@ -99,6 +99,7 @@ class Draft:
     supersedes: str = ""
     allow_same: bool = False
     is_proposal: bool = False
+    superseded_by: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,3 +129,8 @@ def normalised(text: str) -> str:
     """Return the text by which two statements are the same: case, space and end marks aside."""
     folded = unicodedata.normalize("NFKC", text).translate(_INVISIBLE).casefold()
     return " ".join(folded.split()).strip(_ENDS)
+
+
+def storable(text: str) -> str:
+    """Return text as it can be stored: no NUL, lone surrogates written out (`\\ud83d`)."""
+    return text.replace("\x00", "").encode("utf-8", "backslashreplace").decode("utf-8")

@@ -18,7 +18,7 @@ from openmem.base.clock import now_text, utc_text
 from openmem.base.frame import without_own_text
 from openmem.base.redact import redact
 from openmem.memory.facade import Memories
-from openmem.memory.model import Actor, Draft, Source, normalised
+from openmem.memory.model import Actor, Draft, Source, normalised, storable
 from openmem.memory.scope import Scope
 
 PASSAGE_CHARACTERS = 1_200
@@ -54,7 +54,7 @@ def keep_said(memories: Memories, scope: Scope, key: bytes, said: Sequence[Utter
     texts: list[tuple[str, str]] = []
     forgotten = masked = 0
     for role, text, at in _joined(said):
-        redacted = redact(without_own_text(text).replace("\x00", ""), key)
+        redacted = redact(storable(without_own_text(text)), key)
         masked += redacted.count
         cleared, dropped = _without_forgotten(memories, bank, redacted.text)
         forgotten += dropped

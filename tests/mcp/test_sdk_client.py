@@ -13,6 +13,7 @@ import pytest
 from mcp import Client, MCPError
 from mcp.client.stdio import StdioServerParameters
 
+from openmem.mcp.memory_tools import CORE
 from tests.fakes.mcp_process import CHECKOUT
 from tests.fakes.stored import Machine, answered, called, said
 
@@ -76,10 +77,13 @@ def test_the_official_client_lists_and_calls_in_each_generation(
             "smart_compact_get",
             "smart_compact_sql",
             "context_status",
+            *CORE,
         }
+        writing = {"memory_add", "memory_correct", "memory_forget"}
         for tool in tools.values():
             jsonschema.Draft202012Validator.check_schema(tool.input_schema)
-            assert tool.annotations is not None and tool.annotations.read_only_hint
+            assert tool.annotations is not None
+            assert tool.annotations.read_only_hint == (tool.name not in writing)
             assert tool.output_schema is None
         found = await client.call_tool("smart_compact_search", {"query": "signing key"})
         assert not found.is_error
@@ -144,11 +148,11 @@ def test_a_subscription_of_the_official_client_opens_and_closes(machine: Machine
 
 
 def test_the_list_of_tools_is_small(machine: Machine) -> None:
-    """Facts, peers section f: bytes, not tools, are the measure; 4 kB with the memory tools."""
+    """Facts, peers section f: bytes, not tools, are the measure; issue 5: 5 kB in all."""
 
     async def scene(client: Client) -> None:
         tools = (await client.list_tools()).tools
         wire = [tool.model_dump(by_alias=True, exclude_none=True, mode="json") for tool in tools]
-        assert len(json.dumps(wire, separators=(",", ":"), ensure_ascii=False)) <= 2_600
+        assert len(json.dumps(wire, separators=(",", ":"), ensure_ascii=False)) <= 5_000
 
     with_client(machine, "auto", scene)
