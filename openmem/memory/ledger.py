@@ -40,6 +40,19 @@ class Duplicate(Failed):
         self.memory_id = memory_id
 
 
+class Replaced(Failed):
+    """This was said here once and replaced since; only a person brings it back."""
+
+    code = "replaced"
+
+    def __init__(self, memory_id: str, by: str) -> None:
+        super().__init__(f"it was remembered as {memory_id} and is replaced by {by}.")
+        self.memory_id = memory_id
+
+
+Refusal = Tombstoned | Duplicate | Replaced
+
+
 class Ledger(LedgerReader):
     """The ledger. `provider`: which one acts, for the record and for the outbox.
 
@@ -66,7 +79,7 @@ class Ledger(LedgerReader):
         supersedes: str = "",
         allow_same: bool = False,
     ) -> Memory:
-        """Record a new memory. Tombstoned, Duplicate; ValueError on an empty text."""
+        """Record a new memory. Tombstoned, Duplicate, Replaced; ValueError on an empty text."""
         draft = Draft(
             bank=bank,
             text=text,
@@ -86,11 +99,11 @@ class Ledger(LedgerReader):
             raise outcome
         return self.memory(outcome)
 
-    def add_all(self, drafts: Sequence[Draft]) -> list[str | Tombstoned | Duplicate]:
+    def add_all(self, drafts: Sequence[Draft]) -> list[str | Refusal]:
         """Record several memories in one transaction; an id or the reason against, for each."""
         if any(not normalised(draft.text) for draft in drafts):
             raise ValueError("a memory needs text")
-        outcomes: list[str | Tombstoned | Duplicate] = []
+        outcomes: list[str | Refusal] = []
         with self._file.writing() as connection:
             for draft in drafts:
                 normal = self.normal_of(draft.text)
@@ -102,6 +115,10 @@ class Ledger(LedgerReader):
                 same = _same(connection, draft, normal)
                 if same and not draft.allow_same:
                     outcomes.append(Duplicate(same))
+                    continue
+                replaced = _replaced(connection, draft, normal)
+                if replaced:
+                    outcomes.append(Replaced(*replaced))
                     continue
                 outcomes.append(self._add(connection, draft, normal))
         return outcomes
@@ -401,6 +418,20 @@ def _same(connection: sqlite3.Connection, draft: Draft, normal: bytes) -> str:
         (draft.bank, normal, draft.kind),
     ).fetchone()
     return str(row[0]) if row else ""
+
+
+def _replaced(
+    connection: sqlite3.Connection, draft: Draft, normal: bytes
+) -> tuple[str, str] | None:
+    """Return (id, by) of a statement that says the same and was replaced, unless it may return."""
+    if draft.kind != "statement" or draft.allow_same or draft.actor.kind == "person":
+        return None
+    row = connection.execute(
+        "SELECT memory_id, superseded_by FROM memory INDEXED BY memory_normal"
+        " WHERE bank = ? AND normal = ? AND kind = 'statement' AND state = 'superseded' LIMIT 1",
+        (draft.bank, normal),
+    ).fetchone()
+    return (str(row[0]), str(row[1])) if row else None
 
 
 def _tell(

@@ -5,14 +5,23 @@ Standard library only: hooks read it on every prompt.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
+from openmem.base.clock import now_text
 from openmem.base.errors import NotFound
 from openmem.base.paths import Paths
 from openmem.memory.chain import digest_of_entry, entry_of, memory_of, replay, salted
 from openmem.memory.ledger_file import LedgerFile
 from openmem.memory.model import Kind, LedgerEntry, Memory, Trust, normalised
+
+if TYPE_CHECKING:
+    from hashlib import blake2b
+else:
+    try:
+        from _blake2 import blake2b  # `hashlib` loads OpenSSL too, 3 ms that a prompt does without
+    except ImportError:
+        from hashlib import blake2b
 
 ENTRY = "number, at, verb, memory_id, bank, actor, provider, detail, text_digest, previous, digest"
 _MEMORY = (
@@ -162,23 +171,51 @@ class LedgerReader:
         )
         return [entry_of(row) for row in reversed(rows)]
 
-    def tombstoned(self, bank: str, texts: Iterable[str]) -> list[bool]:
-        """Return, for each text, whether it was forgotten in a bank."""
-        if not self._file.read("SELECT 1 FROM tombstone WHERE bank = ? LIMIT 1", (bank,)):
-            return [False for _ in texts]
-        return [
-            bool(
-                self._file.read(
-                    "SELECT 1 FROM tombstone WHERE bank = ? AND normal = ?",
-                    (bank, self.normal_of(text)),
-                )
+    def gone(self, bank: str, texts: Sequence[str]) -> list[bool]:
+        """Return, for each text, whether it may not be told in a bank any more.
+
+        It was forgotten, or it is what a statement says that was rejected, replaced or has ended,
+        and no other statement says the same and stands.
+        """
+        if not texts or not self._has_gone(bank):
+            return [False] * len(texts)
+        return [self._is_gone(bank, self.normal_of(text)) for text in texts]
+
+    def _has_gone(self, bank: str) -> bool:
+        return any(
+            self._file.read(f"SELECT 1 FROM {rest} LIMIT 1", (bank,))
+            for rest in (
+                "tombstone WHERE bank = ?",
+                "memory WHERE bank = ? AND state = 'superseded'",
+                "memory WHERE bank = ? AND state = 'active' AND kind = 'statement'"
+                " AND trust = 'rejected'",
+                "memory INDEXED BY memory_ends WHERE bank = ? AND valid_to <> ''",
             )
-            for text in texts
+        )
+
+    def _is_gone(self, bank: str, normal: bytes) -> bool:
+        if self._file.read("SELECT 1 FROM tombstone WHERE bank = ? AND normal = ?", (bank, normal)):
+            return True
+        same = self._file.read(
+            "SELECT state, trust, valid_to FROM memory INDEXED BY memory_normal"
+            " WHERE bank = ? AND normal = ? AND kind = 'statement'",
+            (bank, normal),
+        )
+        now = now_text()
+        stands = [
+            state == "active" and trust != "rejected" and not (valid_to and valid_to <= now)
+            for state, trust, valid_to in same
         ]
+        return bool(stands) and not any(stands)
 
     def is_tombstoned(self, bank: str, text: str) -> bool:
         """Return whether a text was forgotten in a bank."""
-        return self.tombstoned(bank, [text])[0]
+        return bool(
+            self._file.read(
+                "SELECT 1 FROM tombstone WHERE bank = ? AND normal = ?",
+                (bank, self.normal_of(text)),
+            )
+        )
 
     def find_same(self, bank: str, text: str, kind: Kind = "statement") -> str:
         """Return the id of an active memory that says the same, "" when none does."""
@@ -201,9 +238,8 @@ class LedgerReader:
 
     def normal_of(self, text: str) -> bytes:
         """Return the keyed digest by which two texts are the same; gives no content away."""
-        import hmac  # loads OpenSSL; a hook that only reads does without
-
-        return hmac.digest(self._key, b"memory\0" + normalised(text).encode(), "sha256")[:16]
+        data = normalised(text).encode("utf-8", "surrogatepass")
+        return blake2b(data, key=self._key, digest_size=16, person=b"memory").digest()
 
     def verify(self) -> list[str]:
         """Return what does not fit: broken links, changed texts, state that entries do not give."""
@@ -214,6 +250,7 @@ class LedgerReader:
             for memory_id, salt, text in self._file.read("SELECT memory_id, salt, text FROM words")
         }
         state: dict[str, dict[str, str]] = {}
+        digests: dict[str, str] = {}  # of the last time: a dropped bank may have been restored
         for row in self._file.read(f"SELECT {ENTRY} FROM entry ORDER BY number"):
             entry = entry_of(row)
             if entry.previous != previous:
@@ -222,10 +259,8 @@ class LedgerReader:
                 problems.append(f"entry {entry.number}: was changed")
             previous = entry.digest
             replay(state, entry)
-            if entry.verb == "add" and entry.memory_id in texts:
-                salt, text = texts[entry.memory_id]
-                if salted(salt, text) != entry.text_digest:
-                    problems.append(f"memory {entry.memory_id}: its text was changed")
+            if entry.verb == "add":
+                digests[entry.memory_id] = entry.text_digest
         stored = {
             str(row[0]): dict(zip(("trust", "state", "by", "bank"), map(str, row[1:]), strict=True))
             for row in self._file.read(
@@ -235,6 +270,9 @@ class LedgerReader:
         for memory_id in sorted(stored.keys() | state.keys()):
             if stored.get(memory_id) != state.get(memory_id):
                 problems.append(f"memory {memory_id}: its state is not what the entries give")
+        for memory_id, (salt, text) in sorted(texts.items()):
+            if salted(salt, text) != digests.get(memory_id):
+                problems.append(f"memory {memory_id}: its text was changed")
         alive = {memory_id for memory_id, found in stored.items() if found["state"] == "active"}
         problems += [f"memory {one}: its text is missing" for one in sorted(alive - texts.keys())]
         return problems

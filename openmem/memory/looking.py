@@ -12,7 +12,7 @@ from __future__ import annotations
 from openmem.base.clock import now_text
 from openmem.base.light import dataclass
 from openmem.memory.ledger_reading import LedgerReader
-from openmem.memory.model import Kind, Memory, Trust
+from openmem.memory.model import Kind, Memory, Trust, sentences_of
 from openmem.memory.providers.base import Ask, Provider, item_of
 from openmem.memory.scope import Scope
 
@@ -77,7 +77,7 @@ class Looker:
             for hit in hits
             if hit.id in memories and is_shown(memories[hit.id], target, moment)
         ]
-        return _ordered(found)[:limit]
+        return _ordered(self._without_gone(found, target))[:limit]
 
     def known(self, scope: Scope, *, bank: str = "", limit: int = 200) -> list[Memory]:
         """Return the statements that hold now, accepted before pending, newest first."""
@@ -88,6 +88,19 @@ class Looker:
             listed = self.ledger.listing(target, kind="statement", trust=trust, limit=limit)
             found += [memory for memory in listed if is_shown(memory, target)]
         return found[:limit]
+
+    def _without_gone(self, found: list[Found], bank: str) -> list[Found]:
+        """Return hits without kept turns that say what may not be told any more."""
+        passages = [one for one in found if one.memory.kind == "passage"]
+        if not passages:
+            return found
+        parts = [sentences_of(one.memory.text.partition(": ")[2]) for one in passages]
+        flags = iter(self.ledger.gone(bank, [part for each in parts for part in each]))
+        told = set()
+        for one, each in zip(passages, parts, strict=True):
+            if not any([next(flags) for _ in each]):
+                told.add(one.memory.id)
+        return [one for one in found if one.memory.kind != "passage" or one.memory.id in told]
 
     def _as_it_was(self, bank: str, moment: str) -> Provider:
         """Return a provider in memory with what held at a moment, replaced statements included."""

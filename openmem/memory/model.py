@@ -134,3 +134,10 @@ def normalised(text: str) -> str:
 def storable(text: str) -> str:
     """Return text as it can be stored: no NUL, lone surrogates written out (`\\ud83d`)."""
     return text.replace("\x00", "").encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def sentences_of(text: str) -> list[str]:
+    """Return the sentences and line ends of a text; put together they are the text again."""
+    import re  # compiled at the first text that needs it
+
+    return re.findall(r"[^\n.!?。！？]+[.!?。！？]*[ \t]*|\n+|[.!?。！？]+[ \t]*", text)

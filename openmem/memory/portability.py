@@ -225,7 +225,11 @@ def _foresee(memories: Memories, draft: Draft, is_seen: bool, outcome: Imported)
     ledger = memories.ledger
     if ledger.is_tombstoned(draft.bank, draft.text):
         outcome.forgotten += 1
-    elif is_seen or ledger.find_same(draft.bank, draft.text, draft.kind):
+    elif (
+        is_seen
+        or ledger.find_same(draft.bank, draft.text, draft.kind)
+        or (draft.kind == "statement" and ledger.gone(draft.bank, [draft.text])[0])
+    ):
         outcome.known += 1
     else:
         _count(draft, outcome)

@@ -18,7 +18,7 @@ from openmem.base.clock import now_text, utc_text
 from openmem.base.frame import without_own_text
 from openmem.base.redact import redact
 from openmem.memory.facade import Memories
-from openmem.memory.model import Actor, Draft, Source, normalised, storable
+from openmem.memory.model import Actor, Draft, Source, normalised, sentences_of, storable
 from openmem.memory.scope import Scope
 
 PASSAGE_CHARACTERS = 1_200
@@ -160,22 +160,19 @@ def _joined(said: Iterable[Utterance]) -> list[tuple[str, str, str]]:
     return joined
 
 
-_SENTENCE = re.compile(r"[^\n.!?。！？]+[.!?。！？]*[ \t]*|\n+|[.!?。！？]+")
-
-
 def _without_forgotten(memories: Memories, bank: str, text: str) -> tuple[str, int]:
     """Return a text without what was forgotten in the bank: all of it, a line, or a sentence."""
     lines = text.splitlines(keepends=True)
-    if any(memories.ledger.tombstoned(bank, [text])):
+    if any(memories.ledger.gone(bank, [text])):
         return "", 1
     gone = 0
     kept: list[str] = []
-    for line, is_gone in zip(lines, memories.ledger.tombstoned(bank, lines), strict=True):
+    for line, is_gone in zip(lines, memories.ledger.gone(bank, lines), strict=True):
         if is_gone and normalised(line):
             gone += 1
             continue
-        sentences = _SENTENCE.findall(line)
-        flags = memories.ledger.tombstoned(bank, sentences) if len(sentences) > 1 else [False]
+        sentences = sentences_of(line)
+        flags = memories.ledger.gone(bank, sentences) if len(sentences) > 1 else [False]
         if not any(flags):
             kept.append(line)
             continue

@@ -28,6 +28,7 @@ STATEMENTS = (
     normal BLOB NOT NULL, ended_at TEXT NOT NULL DEFAULT '') WITHOUT ROWID""",
     "CREATE INDEX memory_bank ON memory (bank, state, kind, trust, recorded_at)",
     "CREATE INDEX memory_normal ON memory (bank, normal)",
+    "CREATE INDEX memory_ends ON memory (bank, valid_to) WHERE valid_to <> ''",
     # A forgotten statement's normalised digest, keyed; no content.
     """CREATE TABLE tombstone (bank TEXT NOT NULL, normal BLOB NOT NULL, at TEXT NOT NULL,
     PRIMARY KEY (bank, normal)) WITHOUT ROWID""",

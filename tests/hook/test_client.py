@@ -259,7 +259,7 @@ ALONE_MODULES = SOCKET_MODULES | {
 # What is loaded besides where something is remembered; no OpenSSL, no redaction, no writing half.
 RECALL_MODULES = ALONE_MODULES | {
     *("sqlite3", "sqlite3.dbapi2", "_sqlite3", "threading", "_weakrefset", "_weakref", "weakref"),
-    *("unicodedata", "_struct", "operator", "itertools", "encodings.ascii"),
+    *("unicodedata", "_struct", "operator", "itertools", "encodings.ascii", "_blake2"),
     *("openmem.base.frame", "openmem.base.installation", "openmem.base.tokens"),
     *("openmem.memory", "openmem.memory.chain", "openmem.memory.ledger_file"),
     *("openmem.memory.ledger_reading", "openmem.memory.looking", "openmem.memory.model"),
