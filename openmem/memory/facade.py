@@ -14,7 +14,7 @@ import re
 
 from openmem.base.errors import Failed, NotFound, OpenmemError, PolicyDenied, Usage
 from openmem.base.frame import carries_own_text
-from openmem.base.light import dataclass
+from openmem.base.light import dataclass, replace
 from openmem.base.paths import Paths
 from openmem.memory.delivery import Delivered, deliver
 from openmem.memory.ledger import Ledger
@@ -22,6 +22,7 @@ from openmem.memory.looking import Looker, is_shown
 from openmem.memory.model import (
     LONGEST_STATEMENT,
     Actor,
+    Draft,
     Kind,
     LedgerEntry,
     Memory,
@@ -30,6 +31,7 @@ from openmem.memory.model import (
     normalised,
     storable,
 )
+from openmem.memory.places import note_place
 from openmem.memory.providers.base import Ask, Provider, item_of
 from openmem.memory.scope import Scope
 from openmem.memory.times import check_order, moment_of
@@ -58,14 +60,25 @@ class Forgotten:
 
 
 class Memories(Looker):
-    """Every verb of memory. `key`: the installation's. Errors are OpenmemError."""
+    """Every verb of memory. `key`: the installation's. Errors are OpenmemError.
+
+    `is_frozen`: for a dry run; what would write fails.
+    """
 
     ledger: Ledger
 
     def __init__(
-        self, paths: Paths, key: bytes, provider: Provider, *, busy_seconds: float = 10.0
+        self,
+        paths: Paths,
+        key: bytes,
+        provider: Provider,
+        *,
+        busy_seconds: float = 10.0,
+        is_frozen: bool = False,
     ) -> None:
-        ledger = Ledger(paths, key, provider=provider.name, busy_seconds=busy_seconds)
+        ledger = Ledger(
+            paths, key, provider=provider.name, busy_seconds=busy_seconds, is_frozen=is_frozen
+        )
         super().__init__(ledger, provider)
         self.paths = paths
         self._key = key
@@ -84,23 +97,46 @@ class Memories(Looker):
         trust: Trust | None = None,
     ) -> Added:
         """Remember a statement. Pending from an agent, accepted from a person. Usage on bad text,
-        PolicyDenied, Duplicate, Tombstoned."""
+        PolicyDenied, Duplicate, Tombstoned, Replaced."""
+        draft, kinds = self.drafted(
+            scope, text, bank=bank, valid_from=valid_from, valid_to=valid_to, source=source
+        )
+        if trust:
+            draft = replace(draft, trust=trust)
+        outcome = self.ledger.add_all([draft])[0]
+        if isinstance(outcome, Failed):
+            raise outcome
+        self.deliver()
+        if draft.bank == scope.bank:
+            note_place(self.paths, scope.workspace, scope.bank)
+        return Added(memory=self.ledger.memory(outcome), masked=kinds)
+
+    def drafted(
+        self,
+        scope: Scope,
+        text: str,
+        *,
+        bank: str = "",
+        valid_from: str = "",
+        valid_to: str = "",
+        source: Source | None = None,
+    ) -> tuple[Draft, tuple[str, ...]]:
+        """Return what `add` would record, and the kinds of secrets masked in it; writes nothing."""
         target = scope.bank_to_write(bank)
         starts, ends = moment_of(valid_from, "valid-from"), moment_of(valid_to, "valid-to")
         check_order(starts, ends)
         masked, kinds = self._masked(text)
-        memory = self.ledger.add(
+        draft = Draft(
             bank=target,
             text=masked,
             kind="statement",
             actor=scope.actor,
-            trust=trust or first_trust(scope.actor),
+            trust=first_trust(scope.actor),
             source=source or Source(session_id=scope.session_id),
             valid_from=starts,
             valid_to=ends,
         )
-        self.deliver()
-        return Added(memory=memory, masked=kinds)
+        return draft, kinds
 
     def correct(self, scope: Scope, memory_id: str, text: str) -> Added:
         """Replace a statement by another, linked both ways. What an agent writes is pending; until

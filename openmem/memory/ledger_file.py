@@ -17,10 +17,14 @@ from openmem.memory.schema import STATEMENTS, VERSION
 
 
 class LedgerFile:
-    """A connection that opens at the first use. StoreUnavailable from any method."""
+    """A connection that opens at the first use. StoreUnavailable from any method.
 
-    def __init__(self, path: str, *, busy_seconds: float) -> None:
+    `is_frozen`: for a dry run; nothing is written, and no file comes to be beside this one.
+    """
+
+    def __init__(self, path: str, *, busy_seconds: float, is_frozen: bool = False) -> None:
         self._path = path
+        self._is_frozen = is_frozen
         self._busy_seconds = busy_seconds
         self._connection: sqlite3.Connection | None = None
 
@@ -82,7 +86,18 @@ class LedgerFile:
                 raise self._unavailable(error) from error
         return self._connection
 
+    def _connect_frozen(self) -> sqlite3.Connection:
+        from urllib.parse import quote
+
+        # A log beside it means that somebody has it open, so the files exist that reading needs.
+        how = "mode=ro" if os.path.exists(f"{self._path}-wal") else "mode=ro&immutable=1"
+        return sqlite3.connect(
+            f"file:{quote(self._path)}?{how}", uri=True, timeout=self._busy_seconds
+        )
+
     def _connect(self) -> sqlite3.Connection:
+        if self._is_frozen:
+            return self._connect_frozen()
         ensure_private_dir(os.path.dirname(self._path))
         if not os.path.exists(self._path):
             os.close(os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))

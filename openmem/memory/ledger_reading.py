@@ -34,12 +34,21 @@ _AT_ONCE = 500  # SQLite takes at least 999 values in one statement
 
 
 class LedgerReader:
-    """The reading half. `key`: the installation's. StoreUnavailable from any method."""
+    """The reading half. `key`: the installation's. StoreUnavailable from any method.
+
+    `is_frozen`: for a dry run, which leaves no file.
+    """
 
     def __init__(
-        self, paths: Paths, key: bytes, *, provider: str = "local", busy_seconds: float = 10.0
+        self,
+        paths: Paths,
+        key: bytes,
+        *,
+        provider: str = "local",
+        busy_seconds: float = 10.0,
+        is_frozen: bool = False,
     ) -> None:
-        self._file = LedgerFile(paths.ledger_file, busy_seconds=busy_seconds)
+        self._file = LedgerFile(paths.ledger_file, busy_seconds=busy_seconds, is_frozen=is_frozen)
         self._key = key
         self._provider = provider
 

@@ -29,6 +29,15 @@ def open_memories(
     return Memories(paths, ensure_key(paths), provider, busy_seconds=busy_seconds)
 
 
+def open_frozen(paths: Paths, *, config: Config | None = None) -> Memories:
+    """Return the facade for a dry run: it reads the ledger, writes nothing and makes no file."""
+    from openmem.memory.facade import Memories
+
+    config = config or load_config(paths.config_file, paths.environ)
+    provider = provider_of(config.text("provider"), paths)
+    return Memories(paths, read_key(paths) or b"", provider, is_frozen=True)
+
+
 def open_to_read(
     paths: Paths, *, config: Config | None = None, busy_seconds: float = 10.0
 ) -> Looker | None:

@@ -19,6 +19,7 @@ from openmem.base.frame import without_own_text
 from openmem.base.redact import redact
 from openmem.memory.facade import Memories
 from openmem.memory.model import Actor, Draft, Source, normalised, sentences_of, storable
+from openmem.memory.places import note_place
 from openmem.memory.scope import Scope
 
 PASSAGE_CHARACTERS = 1_200
@@ -88,6 +89,7 @@ def keep_said(memories: Memories, scope: Scope, key: bytes, said: Sequence[Utter
                 known += 1
     if kept:
         memories.deliver()
+        note_place(memories.paths, scope.workspace, scope.bank)
     return Kept(kept=kept, known=known, forgotten=forgotten, masked=masked)
 
 

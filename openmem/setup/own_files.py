@@ -94,6 +94,51 @@ def plan_rule(
     return plan_toml_edit(system, paths.policy_file, edits, why=why)
 
 
+def plan_link(
+    system: System, paths: Paths, *, path: str | None, remote: str | None, bank: str
+) -> list[Action]:
+    """Return the write that lets a folder or remotes use a bank. InvalidConfig on a bad name.
+
+    The link that names the same folder or remotes is changed, else one is added. Without a policy
+    there is nothing to link in: InvalidConfig says so.
+    """
+    document = _read_policy(system, paths)
+    if document is None:
+        raise InvalidConfig(
+            f"there is no policy at {paths.policy_file}.", hint="Make one: openmem setup"
+        )
+    number = _link_number(document, paths.home, path, remote)
+    why = f"{path or remote} uses bank {bank}"
+    if number is None:
+        link: dict[str, Json] = {"path": path} if path else {"remote": remote}
+        edits = [Edit(keys=("links",), op="append", value={**link, "bank": bank})]
+    else:
+        edits = [Edit(keys=("links", number, "bank"), op="set", value=bank)]
+    return plan_toml_edit(system, paths.policy_file, edits, why=why)
+
+
+def plan_unlink(
+    system: System, paths: Paths, *, path: str | None, remote: str | None
+) -> list[Action]:
+    """Return the write that takes a link out. NotFound when there is none."""
+    document = _read_policy(system, paths)
+    number = _link_number(document, paths.home, path, remote) if document else None
+    if number is None:
+        raise NotFound(f"no link names {path or remote}.", hint="`openmem policy show` lists them.")
+    edit = Edit(keys=("links", number), op="remove")
+    why = f"{path or remote} uses its own bank"
+    return plan_toml_edit(system, paths.policy_file, [edit], why=why)
+
+
+def _link_number(
+    document: Mapping[str, object], home: str, path: str | None, remote: str | None
+) -> int | None:
+    for number, link in enumerate(decode_policy(document, home).links):
+        if (path and link.path == os.path.realpath(path)) or (remote and link.remote == remote):
+            return number
+    return None
+
+
 def _rule_text(
     path: str | None, remote: str | None, uses: Mapping[str, bool], reason: str
 ) -> bytes:
