@@ -13,8 +13,10 @@ from openmem.plan.system import System
 from openmem.setup.answers import Answered, Ask, checked, gather, read_answers
 from openmem.setup.facts import Facts
 from openmem.setup.look import look, next_free
+from openmem.setup.provider import faults_of
 from openmem.setup.questions import BY_NAME, Answer
 from openmem.setup.resolve import Choice, decide, resolve
+from openmem.stack.preflight import Fault
 
 
 class LeftTheWizard(OpenmemError):
@@ -37,15 +39,17 @@ class Given:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chosen:
-    """Facts, answers and the choice they come to."""
+    """Facts, answers, the choice they come to, and what stands in the provider's way."""
 
     facts: Facts
     answered: Answered
     choice: Choice
+    faults: tuple[Fault, ...] = ()
 
     def plan(self, system: System, run: Run) -> Plan:
-        """Return the plan from what is there at this moment."""
-        return resolve(system, run.paths, self.facts, self.choice)
+        """Return the plan from what is there at this moment, with what stands in its way."""
+        made = resolve(system, run.paths, self.facts, self.choice)
+        return made.with_warnings(*(fault.words for fault in self.faults))
 
 
 def choose(run: Run, system: System, given: Given) -> Chosen:
@@ -72,7 +76,29 @@ def choose(run: Run, system: System, given: Given) -> Chosen:
         raise LeftTheWizard("interrupted. Nothing was written.") from None
     wanted = answered.number("port") or facts.port
     free = wanted if wanted == facts.running_port else next_free(wanted)
-    return Chosen(facts=facts, answered=answered, choice=decide(facts, answered, free=free))
+    choice = decide(
+        facts, answered, free=free, environ=run.paths.environ, read_key=lambda: _typed_key(run)
+    )
+    found = faults_of(run.paths, choice.server) if choice.server is not None else []
+    return Chosen(facts=facts, answered=answered, choice=choice, faults=tuple(found))
+
+
+def _typed_key(run: Run) -> str:
+    """Return a key that a person types unseen, or that a pipe holds in its first line. Usage."""
+    import sys
+
+    if run.console.is_interactive and not run.is_json:
+        from openmem.setup.ask import unseen
+
+        try:
+            key = unseen("The model's key (it is not shown):")
+        except KeyboardInterrupt:
+            raise LeftTheWizard("interrupted. Nothing was written.") from None
+    else:
+        key = sys.stdin.readline()
+    if not key.strip():
+        raise Usage("no key was given.", hint="Name a variable or a file: --model-key-env NAME")
+    return key.strip()
 
 
 def wanted_agents(

@@ -20,7 +20,115 @@ Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but erro
 Provider = Annotated[
     str | None,
     typer.Option(
-        "--provider", help="Where memories live: local is embedded, with no server and no key."
+        "--provider",
+        help="Where memories live: local (embedded, no server, no key), hindsight, mem0 or cognee.",
+    ),
+]
+ProviderUrl = Annotated[
+    str | None,
+    typer.Option(
+        "--provider-url",
+        help="Address of a provider that runs already; left out: openmem runs one in containers.",
+    ),
+]
+ProviderKeyFile = Annotated[
+    str | None,
+    typer.Option(
+        "--provider-key-file",
+        help="File with the key of a provider that runs elsewhere; never the key itself.",
+    ),
+]
+ProviderUser = Annotated[
+    str | None,
+    typer.Option(
+        "--provider-user",
+        help="Who logs in to a Cognee that runs elsewhere, its key being the password.",
+    ),
+]
+ProviderCaFile = Annotated[
+    str | None,
+    typer.Option(
+        "--provider-ca-file",
+        help="Authorities (PEM) that vouch for the certificate of a provider elsewhere.",
+    ),
+]
+ProviderPort = Annotated[
+    int | None,
+    typer.Option(
+        "--provider-port",
+        help="Port of the provider's stack on 127.0.0.1; the next free one when it is taken.",
+    ),
+]
+ModelApi = Annotated[
+    str | None,
+    typer.Option(
+        "--model-api",
+        help="What the model of the provider's stack speaks; openai is everything compatible.",
+    ),
+]
+ModelUrl = Annotated[
+    str | None,
+    typer.Option(
+        "--model-url",
+        help="Where the model is; left out: the API's own address.",
+    ),
+]
+Model = Annotated[
+    str | None,
+    typer.Option(
+        "--model",
+        help="The model's name; left out: no model, and texts are kept as they are.",
+    ),
+]
+ModelKeyEnv = Annotated[
+    str | None,
+    typer.Option(
+        "--model-key-env",
+        help="Environment variable with the model's key; never the key itself.",
+    ),
+]
+ModelKeyFile = Annotated[
+    str | None,
+    typer.Option(
+        "--model-key-file",
+        help="File with the model's key; - asks for it, unseen. Never the key itself.",
+    ),
+]
+EmbeddingsUrl = Annotated[
+    str | None,
+    typer.Option(
+        "--embeddings-url",
+        help="Where embeddings come from; left out: from the model's address.",
+    ),
+]
+Embeddings = Annotated[
+    str | None,
+    typer.Option(
+        "--embeddings",
+        help="The model that makes embeddings.",
+    ),
+]
+EmbeddingsDimensions = Annotated[
+    int | None,
+    typer.Option(
+        "--embeddings-dimensions",
+        help="How many numbers an embedding has; fixed once memories are stored.",
+    ),
+]
+Litellm = Annotated[
+    bool | None,
+    typer.Option(
+        "--litellm/--no-litellm",
+        help="Run LiteLLM beside the provider, for its routing between models.",
+        show_default=False,
+    ),
+]
+Infer = Annotated[
+    bool | None,
+    typer.Option(
+        "--infer/--no-infer",
+        help="Let mem0's model draw facts out of each text; else texts are kept as they are.",
+        show_default=False,
     ),
 ]
 Agents = Annotated[

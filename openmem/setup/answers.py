@@ -12,7 +12,7 @@ import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from openmem.base.errors import Usage
+from openmem.base.errors import Unsupported, Usage
 from openmem.setup.facts import Facts
 from openmem.setup.questions import BY_NAME, QUESTIONS, Answer, Question
 
@@ -71,6 +71,8 @@ def checked(question: Question, raw: object, facts: Facts, where: str) -> Answer
         raise Usage(f"{where}: {question.name} is {raw!r}, expected {question.expected}.")
     allowed = question.choices(facts)
     for word in _words(question, value):
+        if word in question.planned:
+            raise Unsupported(f"{word} is planned and not there yet.", code="planned")
         if word not in allowed:
             raise Usage(
                 f"{where}: {question.name} is {word!r}, expected one of {', '.join(allowed)}."
@@ -124,12 +126,14 @@ def gather(
         elif not question.when(facts, values):
             continue
         elif takes_defaults:
-            values[question.name] = question.default(facts)
+            values[question.name] = question.proposed(facts, values)
         elif ask is not None:
-            values[question.name] = ask(question, facts, question.default(facts))
+            values[question.name] = ask(question, facts, question.proposed(facts, values))
             stated.add(question.name)
         else:
-            values[question.name] = question.default(facts)  # what depends on it is found too
+            values[question.name] = question.proposed(
+                facts, values
+            )  # what depends on it is found too
             missing.append(question)
     if missing:
         named = ", ".join(f"{q.name} ({q.flag})" for q in missing)

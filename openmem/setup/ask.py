@@ -55,3 +55,8 @@ def _value(question: Question, text: str) -> Answer | None:
 def confirm(words: str) -> bool:
     """Ask whether to go on; no is the default nowhere, because the plan has been shown."""
     return bool(questionary.confirm(words, default=True).unsafe_ask())
+
+
+def unseen(words: str) -> str:
+    """Return what a person types without it being shown. KeyboardInterrupt on Ctrl-C."""
+    return str(questionary.password(words).unsafe_ask())

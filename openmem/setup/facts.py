@@ -6,9 +6,12 @@ and tested without a machine.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from openmem.agents.agent import Detected
+from openmem.base.config import Value
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownAgent:
@@ -29,7 +32,8 @@ class Facts:
 
     `running_port`: of our proxy, 0 when none runs. `service_manager`: "systemd", "launchd" or "".
     `has_policy`: a policy file exists and is kept. `project`: the folder setup was started in, or
-    its repository.
+    its repository. `settings`: those of the provider's server and model, in force.
+    `provider_ports`: a port for each provider's stack, free or already its own.
     """
 
     agents: tuple[KnownAgent, ...] = ()
@@ -42,6 +46,12 @@ class Facts:
     service_manager: str = ""
     has_policy: bool = False
     project: str = ""
+    settings: Mapping[str, Value] = field(default_factory=dict)
+    provider_ports: Mapping[str, int] = field(default_factory=dict)
+
+    def setting(self, name: str) -> Value:
+        """Return a setting of the provider as it is in force, "" when it is not known."""
+        return self.settings.get(name, "")
 
     @property
     def agent_names(self) -> tuple[str, ...]:

@@ -18,6 +18,7 @@ from openmem.host.hold import free_port
 from openmem.host.service import manager_of
 from openmem.plan.system import System
 from openmem.setup.facts import Facts, KnownAgent
+from openmem.setup.provider import provider_ports, provider_settings
 
 
 def look(system: System, paths: Paths, *, folder: str) -> Facts:
@@ -41,6 +42,8 @@ def look(system: System, paths: Paths, *, folder: str) -> Facts:
         service_manager="" if manager == "detached" else manager,
         has_policy=os.path.lexists(paths.policy_file),
         project=workspace.git_root or workspace.folder,
+        settings=provider_settings(config),
+        provider_ports=provider_ports(system, paths),
     )
 
 

@@ -8,68 +8,12 @@ Source: design, section 5; copier's answers files.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from urllib.parse import urlsplit
+from collections.abc import Mapping
 
+from openmem.memory.providers.registry import PLANNED
 from openmem.setup.facts import Facts
-
-Answer = bool | int | str | tuple[str, ...]
-Answers = Mapping[str, Answer]
-
-
-def _always(facts: Facts, answers: Answers) -> bool:
-    return True
-
-
-def _nothing_wrong(value: Answer) -> str:
-    return ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
-    """One question. `kind`: bool, int, text, choice (one of `choices`) or many (some of them).
-
-    `flag`: as typed, both spellings for a bool; `ask`: the words on the terminal; `help`: what the
-    flag does. `when`: whether it is asked, given the answers before it. `check`: a complaint or "".
-    """
-
-    name: str
-    kind: str
-    flag: str
-    ask: str
-    help: str
-    default: Callable[[Facts], Answer]
-    choices: Callable[[Facts], tuple[str, ...]] = lambda facts: ()
-    when: Callable[[Facts, Answers], bool] = _always
-    check: Callable[[Answer], str] = _nothing_wrong
-
-    @property
-    def expected(self) -> str:
-        """What a right answer looks like, in words."""
-        return {
-            "bool": "true or false",
-            "int": "a whole number",
-            "text": "text",
-            "choice": "one of the choices",
-            "many": "a list of names",
-        }[self.kind]
-
-
-def _check_port(value: Answer) -> str:
-    return "" if isinstance(value, int) and 1 <= value <= 65535 else "expected 1 to 65535"
-
-
-def _check_url(value: Answer) -> str:
-    try:
-        parts = urlsplit(str(value))
-        has_place = parts.scheme in ("http", "https") and bool(parts.hostname)
-        _ = parts.port
-    except ValueError:
-        has_place = False
-    if not has_place:
-        return "expected http://HOST or https://HOST"
-    return "expected an address without ? and #" if parts.query or parts.fragment else ""
+from openmem.setup.provider_questions import PROVIDER_QUESTIONS
+from openmem.setup.question import Answer, Answers, Question, check_port, check_url
 
 
 def _has_agents(facts: Facts, answers: Answers) -> bool:
@@ -86,11 +30,13 @@ QUESTIONS: tuple[Question, ...] = (
         kind="choice",
         flag="--provider",
         ask="Where do memories live?",
-        help="Where memories live: local is embedded, with no server and no key.",
+        help="Where memories live: local (embedded, no server, no key), hindsight, mem0 or cognee.",
         default=lambda facts: facts.provider,
         choices=lambda facts: facts.providers,
         when=lambda facts, answers: len(facts.providers) > 1,
+        planned=PLANNED,
     ),
+    *PROVIDER_QUESTIONS,
     Question(
         name="agents",
         kind="many",
@@ -144,7 +90,7 @@ QUESTIONS: tuple[Question, ...] = (
         help="Port of the proxy on 127.0.0.1; the next free one when it is taken.",
         default=lambda facts: facts.port,
         when=_has_proxy,
-        check=_check_port,
+        check=check_port,
     ),
     Question(
         name="upstream",
@@ -156,7 +102,7 @@ QUESTIONS: tuple[Question, ...] = (
         when=lambda facts, answers: (
             _has_proxy(facts, answers) and "claude-code" in _names(answers.get("agents"))
         ),
-        check=_check_url,
+        check=check_url,
     ),
     Question(
         name="service",
@@ -192,3 +138,6 @@ BY_NAME: Mapping[str, Question] = {question.name: question for question in QUEST
 
 def _names(value: Answer | None) -> tuple[str, ...]:
     return value if isinstance(value, tuple) else ()
+
+
+__all__ = ["BY_NAME", "QUESTIONS", "Answer", "Answers", "Question"]

@@ -21,6 +21,14 @@ from openmem.plan.system import System
 from openmem.setup.answers import Answered
 from openmem.setup.facts import Facts
 from openmem.setup.own_files import plan_config, plan_policy
+from openmem.setup.provider import (
+    ReadKey,
+    Server,
+    decide_server,
+    plan_server,
+    stated,
+    values_of,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,10 +52,22 @@ class Choice:
     provider: str
     store_git: bool | None
     store_other: bool | None
+    server: Server | None = None
 
 
-def decide(facts: Facts, answered: Answered, *, free: int) -> Choice:
-    """Return what the answers come to on this machine. `free`: the port that was found free."""
+def decide(
+    facts: Facts,
+    answered: Answered,
+    *,
+    free: int,
+    environ: Mapping[str, str] | None = None,
+    read_key: ReadKey = str,
+) -> Choice:
+    """Return what the answers come to on this machine. `free`: the port that was found free.
+
+    `environ`, `read_key`: where a model's key may be found.
+    """
+    provider = answered.text("provider") or facts.provider
     named = answered.names("agents")
     agents = tuple(name for name in named if name in facts.found_names)
     upstreams = {name: facts.upstream_of(name) for name in agents}
@@ -65,9 +85,10 @@ def decide(facts: Facts, answered: Answered, *, free: int) -> Choice:
         wanted_port=answered.number("port") or facts.wanted_port,
         upstreams=upstreams,
         has_service=answered.flag("service"),
-        provider=answered.text("provider") or facts.provider,
+        provider=provider,
         store_git=_stated(answered, "store_git", facts),
         store_other=_stated(answered, "store_other", facts),
+        server=decide_server(answered, environ or {}, provider, facts.provider_ports, read_key),
     )
 
 
@@ -82,6 +103,8 @@ def resolve(system: System, paths: Paths, facts: Facts, choice: Choice) -> Plan:
     values: dict[str, Value] = {"provider": choice.provider, "proxy.enabled": choice.has_proxy}
     if choice.has_proxy:
         values["proxy.port"] = choice.port
+    if choice.server is not None:
+        values |= stated(values_of(choice.server), facts.settings)
     routes = choice.upstreams if choice.has_proxy else {}
     why = f"provider {choice.provider}"
     why += f", proxy on port {choice.port}" if choice.has_proxy else ", no proxy"
@@ -89,6 +112,8 @@ def resolve(system: System, paths: Paths, facts: Facts, choice: Choice) -> Plan:
         *plan_policy(system, paths, store_git=choice.store_git, store_other=choice.store_other),
         *plan_config(system, paths, values=values, routes=routes, why=why),
     ]
+    if choice.server is not None:
+        own += plan_server(system, paths, choice.server, facts.provider)
     plan = Plan(actions=tuple(own)) + plan_proxy(system, paths, choice)
     for name in choice.agents:
         plan += plan_agent(system, paths, facts, choice, name)

@@ -10,6 +10,7 @@ from openmem.agents.agent import Detected
 from openmem.base.errors import Usage
 from openmem.setup.answers import gather, read_answers
 from openmem.setup.facts import Facts, KnownAgent
+from openmem.setup.provider_questions import PROVIDER_QUESTIONS
 from openmem.setup.questions import BY_NAME, QUESTIONS, Answer, Question
 
 CLAUDE = KnownAgent(
@@ -71,7 +72,8 @@ def test_with_nobody_to_ask_every_missing_answer_is_named_with_its_flag() -> Non
     """Design, section 5: no prompt without a terminal, fail naming the flag."""
     with pytest.raises(Usage) as told:
         gather(FACTS, flags={}, file={"proxy": True}, ask=None, takes_defaults=False)
-    missing = set(BY_NAME) - {"provider", "proxy"}
+    of_a_server = {question.name for question in PROVIDER_QUESTIONS}
+    missing = set(BY_NAME) - {"provider", "proxy"} - of_a_server
     for name in missing:
         assert f"{name} ({BY_NAME[name].flag})" in told.value.message
     assert "proxy (" not in told.value.message and "--yes" in told.value.hint

@@ -8,12 +8,14 @@ from collections.abc import Iterator
 import pexpect
 import pytest
 
-from openmem.setup.questions import QUESTIONS
+from openmem.setup.provider_questions import PROVIDER_QUESTIONS
+from openmem.setup.questions import BY_NAME, QUESTIONS
 from tests.setup.conftest import USER_SETTINGS, Machine
 
 pytestmark = pytest.mark.heavy
 
-ASKED = [question.ask for question in QUESTIONS if question.name not in ("provider", "service")]
+OF_A_PROVIDER = {question.name for question in PROVIDER_QUESTIONS}
+ASKED = [q.ask for q in QUESTIONS if q.name not in OF_A_PROVIDER and q.name != "service"]
 
 
 @pytest.fixture
@@ -106,3 +108,62 @@ def test_a_wrong_port_is_asked_again(machine: Machine, terminal: pexpect.spawn) 
     terminal.expect_exact("expected 1 to 65535")
     terminal.sendintr()
     assert ended(terminal) == 130
+
+
+# What the wizard asks for a stack of openmem's own, and the keys that answer it.
+OF_A_STACK = {
+    "provider_url": "\r",
+    "provider_port": "\r",
+    "model_api": "\r",
+    "model_url": "http://models.example/v1\r",
+    "model": "m\r",
+    "model_key_env": "\r",
+    "model_key_file": "-\r",
+    "embeddings": "\r",
+}
+
+
+@pytest.mark.parametrize(
+    ("downs", "provider"), list(enumerate(["hindsight", "mem0", "cognee"], start=1))
+)
+def test_each_provider_is_asked_for_what_it_needs(
+    machine: Machine, terminal: pexpect.spawn, downs: int, provider: str
+) -> None:
+    """Issue 6: the wizard through every provider; a key is typed unseen."""
+    before = machine.snapshot()
+    secret = "typed-key-0123456789abcdef"
+    expect(terminal, BY_NAME["provider"].ask)
+    terminal.send("\x1b[B" * downs + "\r")
+    for name, keys in OF_A_STACK.items():
+        expect(terminal, BY_NAME[name].ask)
+        terminal.send(keys)
+    if provider == "mem0":
+        expect(terminal, BY_NAME["infer"].ask)
+        terminal.send("\r")
+    for words in ASKED[1:]:
+        expect(terminal, words)
+        terminal.send("\r")
+    expect(terminal, "The model's key")
+    terminal.send(secret + "\r")
+    # There is no engine here: the plan is not even offered, and nothing is written.
+    terminal.expect_exact("docker")
+    assert ended(terminal) == 6
+    assert secret not in str(terminal.before)
+    assert machine.snapshot() == before
+
+
+@pytest.mark.parametrize("number", range(len(OF_A_STACK)))
+def test_ctrl_c_at_any_question_of_a_provider_writes_nothing(
+    machine: Machine, terminal: pexpect.spawn, number: int
+) -> None:
+    """Issue 6: Ctrl-C at each question (nothing written)."""
+    before = machine.snapshot()
+    expect(terminal, BY_NAME["provider"].ask)
+    terminal.send("\x1b[B\r")
+    for name, keys in list(OF_A_STACK.items())[:number]:
+        expect(terminal, BY_NAME[name].ask)
+        terminal.send(keys)
+    expect(terminal, BY_NAME[list(OF_A_STACK)[number]].ask)
+    terminal.sendintr()
+    assert ended(terminal) == 130
+    assert machine.snapshot() == before

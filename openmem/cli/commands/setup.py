@@ -13,6 +13,7 @@ from openmem.cli.envelope import Result
 
 if TYPE_CHECKING:
     from openmem.cli.asking import Chosen, Given
+    from openmem.plan.journal import Receipt
     from openmem.plan.system import System
     from openmem.setup.proof import Proof
 
@@ -45,6 +46,21 @@ def wizard(run: Run) -> Result:
 def setup(
     context: typer.Context,
     provider: opt.Provider = None,
+    provider_url: opt.ProviderUrl = None,
+    provider_key_file: opt.ProviderKeyFile = None,
+    provider_user: opt.ProviderUser = None,
+    provider_ca_file: opt.ProviderCaFile = None,
+    provider_port: opt.ProviderPort = None,
+    model_api: opt.ModelApi = None,
+    model_url: opt.ModelUrl = None,
+    model: opt.Model = None,
+    model_key_env: opt.ModelKeyEnv = None,
+    model_key_file: opt.ModelKeyFile = None,
+    embeddings_url: opt.EmbeddingsUrl = None,
+    embeddings: opt.Embeddings = None,
+    embeddings_dimensions: opt.EmbeddingsDimensions = None,
+    litellm: opt.Litellm = None,
+    infer: opt.Infer = None,
     agent: opt.Agents = None,
     without: opt.Without = None,
     hooks: opt.Hooks = None,
@@ -76,6 +92,21 @@ def setup(
 def plan(
     context: typer.Context,
     provider: opt.Provider = None,
+    provider_url: opt.ProviderUrl = None,
+    provider_key_file: opt.ProviderKeyFile = None,
+    provider_user: opt.ProviderUser = None,
+    provider_ca_file: opt.ProviderCaFile = None,
+    provider_port: opt.ProviderPort = None,
+    model_api: opt.ModelApi = None,
+    model_url: opt.ModelUrl = None,
+    model: opt.Model = None,
+    model_key_env: opt.ModelKeyEnv = None,
+    model_key_file: opt.ModelKeyFile = None,
+    embeddings_url: opt.EmbeddingsUrl = None,
+    embeddings: opt.Embeddings = None,
+    embeddings_dimensions: opt.EmbeddingsDimensions = None,
+    litellm: opt.Litellm = None,
+    infer: opt.Infer = None,
     agent: opt.Agents = None,
     without: opt.Without = None,
     hooks: opt.Hooks = None,
@@ -130,6 +161,21 @@ def plan(
 
 _FLAGS = (
     "provider",
+    "provider_url",
+    "provider_key_file",
+    "provider_user",
+    "provider_ca_file",
+    "provider_port",
+    "model_api",
+    "model_url",
+    "model",
+    "model_key_env",
+    "model_key_file",
+    "embeddings_url",
+    "embeddings",
+    "embeddings_dimensions",
+    "litellm",
+    "infer",
     "hooks",
     "mcp",
     "allow_tools",
@@ -192,12 +238,14 @@ def _set_up(
 ) -> Result:
     from openmem.cli.asking import choose
     from openmem.cli.flow import Wish, carry_out
-    from openmem.plan.apply import apply_replanning
     from openmem.plan.system import RealSystem
+    from openmem.stack.preflight import stop_at
 
     system = RealSystem(run.paths.environ)
     chosen = choose(run, system, given)
     made = chosen.plan(system, run)
+    if not dry_run and not made.is_empty:
+        stop_at(list(chosen.faults))
     wish = Wish(label="setup", is_dry=dry_run, is_agreed=yes, shows_diff=diff)
     result = carry_out(
         run,
@@ -206,9 +254,7 @@ def _set_up(
         wish,
         _telling(chosen),
         # Claude Code may rewrite its own file at any moment: then plan again from what is there.
-        carry=lambda _: apply_replanning(
-            lambda: chosen.plan(system, run), system, run.paths, label="setup"
-        ),
+        carry=lambda _: _apply(run, system, chosen),
     )
     if dry_run:
         return result
@@ -220,6 +266,23 @@ def _set_up(
             hint="Checks: openmem doctor. Back: openmem undo",
         ) from None
     return _told(run, chosen, result, proofs)
+
+
+def _apply(run: Run, system: System, chosen: Chosen) -> Receipt:
+    """Fetch what is to run, telling how far it is, then write and start."""
+    from openmem.plan.apply import apply_replanning
+
+    server = chosen.choice.server
+    if server is not None and server.is_own:
+        from openmem.stack.engine import connect
+        from openmem.stack.running import fetch
+
+        engine = connect(run.paths.environ)
+        try:
+            fetch(engine, server.provider, run.console.say)
+        finally:
+            engine.close()
+    return apply_replanning(lambda: chosen.plan(system, run), system, run.paths, label="setup")
 
 
 def _prove(
@@ -234,6 +297,10 @@ def _prove(
     if not has_changed:
         return []
     proofs = [proof.prove_policy(paths)]
+    if choice.server is not None and choice.provider != "local":
+        from openmem.setup.provider_smoke import prove_provider
+
+        proofs.append(prove_provider(paths, choice.server, run.console.say, is_tried=smoke_test))
     if choice.has_proxy:
         proofs.append(proof.prove_proxy(paths, choice))
     for name in choice.agents:

@@ -95,6 +95,18 @@ class Mem0Provider:
             detail=detail,
         )
 
+    def set_dimensions(self, dimensions: int) -> None:
+        """Tell the server how many numbers its embeddings have; kept in its database.
+
+        Both at once: the embedder alone makes every add fail afterwards (recorded).
+        """
+        store = {"embedding_model_dims": dimensions, "collection_name": f"memories_{dimensions}"}
+        body = {
+            "embedder": {"config": {"embedding_dims": dimensions}},
+            "vector_store": {"config": store},
+        }
+        self._link.json("POST", "/configure", body)
+
     def _sent(self, bank: str, item: Item) -> dict[str, Any]:
         return {
             "messages": [{"role": "user", "content": sendable(item.text)}],
