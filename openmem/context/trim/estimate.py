@@ -15,6 +15,7 @@ from openmem.context.trim.items import Envelope, Item
 from openmem.context.trim.state import Sample
 
 CHARACTERS_PER_TOKEN = 2.5  # before the first report: code and logs run at two to three
+_ENOUGH_CHARACTERS = 2_000
 _LEAST, _MOST = 1.2, 8.0  # a report outside is about something else: a cut reply, a test's fake
 
 
@@ -50,8 +51,25 @@ def estimate(weight: Weight, samples: Sequence[Sample]) -> int:
     newest = samples[-1] if samples else None
     if newest and newest.tokens > 0 and _LEAST <= newest.weight / newest.tokens <= _MOST:
         difference = weight.characters - newest.weight
+        ratio = _newest_ratio(samples, ratio)
         return max(0, round(newest.tokens + difference / ratio)) + weight.image_tokens
     return round(weight.characters / ratio) + weight.image_tokens
+
+
+def _newest_ratio(samples: Sequence[Sample], otherwise: float) -> float:
+    """Return the ratio of what came between the last two reports: new content is most like it.
+
+    A whole request leans on its system prompt and tools, which are prose; what comes is often not.
+    """
+    if len(samples) < 2:
+        return otherwise
+    characters = samples[-1].weight - samples[-2].weight
+    tokens = samples[-1].tokens - samples[-2].tokens
+    if characters < _ENOUGH_CHARACTERS or tokens <= 0:
+        return otherwise
+    ratio = characters / tokens
+    # Never looser than the whole: an estimate that is too low goes over the threshold.
+    return min(ratio, otherwise) if _LEAST <= ratio <= _MOST else otherwise
 
 
 def image_tokens(width: int, height: int) -> int:
