@@ -16,15 +16,10 @@ from openmem.base.installation import ensure_key
 from openmem.base.paths import Paths
 from openmem.base.redact import Redacted
 from openmem.context.care.export import export_lines
-from openmem.context.care.forget import (
-    finish_pending,
-    forget_rows,
-    forget_session,
-    pending_sessions,
-    select_literal,
-    select_pattern,
-)
+from openmem.context.care.forget import forget_rows, forget_session, forget_word
+from openmem.context.care.pending import finish_pending, pending_sessions
 from openmem.context.care.scan import mask_stored, scan
+from openmem.context.care.select import select_literal, select_pattern
 from openmem.context.care.sweep import due, pin_file, sweep, sweep_daily
 from openmem.context.formats.messages import split_request
 from openmem.context.store.blobs import blob_of, write_blob
@@ -150,7 +145,7 @@ def test_a_literal_is_masked_and_the_rest_of_the_row_stays(
     """Issue: `forget --secret -`."""
     key = ensure_key(paths)
     record(recorder, "s1", request(*TALK))
-    receipt = forget_rows(paths, key, select_literal(paths, WORD, key))
+    receipt = forget_word(paths, key, WORD, select_literal(paths, WORD, key))
     assert receipt.masked == 2 and receipt.rows == 0
     record(recorder, "s1", request(*TALK))
     recorder.close()

@@ -56,7 +56,7 @@ def test_little_space_is_a_warning(home: Path, monkeypatch: pytest.MonkeyPatch) 
     """Ours: a full disk stops recording."""
     paths = Paths(os.environ)
     assert machine.check_disk(paths).outcome in ("ok", "warning")
-    monkeypatch.setattr(machine, "_LOW_DISK_BYTES", 1 << 62)
+    monkeypatch.setattr(machine, "LOW_DISK_BYTES", 1 << 62)
     assert machine.check_disk(paths).outcome == "warning"
 
 

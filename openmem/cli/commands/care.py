@@ -20,7 +20,8 @@ from openmem.cli.flow import Declined, typed
 from openmem.cli.options import DryRun, Json, Yes
 
 if TYPE_CHECKING:
-    from openmem.context.care.forget import ForgetReceipt, Selected
+    from openmem.context.care.forget import ForgetReceipt
+    from openmem.context.care.select import Selected
 
 _CHANGES = "changes the session stores for good; --dry-run shows what would go."
 Session = Annotated[
@@ -147,10 +148,13 @@ def sweep(
     """
     from openmem.base.config import load_config
     from openmem.cli.render.context import size_text
+    from openmem.context.care.pending import finish_pending
     from openmem.context.care.sweep import due
     from openmem.context.care.sweep import sweep as act
 
     run = run_of(context)
+    if not dry_run:
+        finish_pending(run.paths)
     config = load_config(run.paths.config_file, run.paths.environ)
     ttl = days if days is not None else config.number("context.ttl_days")
     planned = due(run.paths, ttl, now=time.time())
@@ -247,7 +251,9 @@ def forget(
 
     A resent history does not bring it back: a mark without content stands in its place.
     """
-    from openmem.context.care.forget import forget_rows, forget_sessions
+    from openmem.cli.console import tilde
+    from openmem.cli.render.plan import counted
+    from openmem.context.care.forget import forget_rows, forget_sessions, forget_word
 
     run = run_of(context)
     given = [bool(session), bool(project), bool(pattern), bool(secret)]
@@ -265,38 +271,59 @@ def forget(
             return _shown({"sessions": sids}, lines)
         _agree(run, lines, yes=yes, question="Forget these for good?")
         return _receipt(forget_sessions(run.paths, sids))
-    chosen = _chosen(run, key, session=session, rows=row or [], pattern=pattern, secret=secret)
-    if not chosen:
+    word = _word_of(secret)
+    chosen = _chosen(run, key, session=session, rows=row or [], pattern=pattern, word=word)
+    copies = _copies(run, pattern=pattern, word=word, chosen=chosen)
+    if not chosen and not copies:
         raise NotFound("nothing stored matches; nothing was changed.")
-    lines = [f"  - session {c.entry.session_id}: {len(c.seqs)} rows" for c in chosen]
+    lines = [f"  - session {c.entry.session_id}: {counted(len(c.seqs), 'row')}" for c in chosen]
+    lines += [f"  - {tilde(path, run.paths.home)}, a copy" for path in copies]
     if dry_run:
         rows = {c.entry.session_id: list(c.seqs) for c in chosen}
-        return _shown({"rows": rows}, lines)
+        return _shown({"rows": rows, "copies": copies}, lines)
     _agree(run, lines, yes=yes, question="Forget these for good?")
-    return _receipt(forget_rows(run.paths, key, chosen))
+    if word:
+        return _receipt(forget_word(run.paths, key, word, chosen))
+    return _receipt(forget_rows(run.paths, key, chosen, copies))
+
+
+def _copies(run: Run, *, pattern: str, word: str, chosen: list[Selected]) -> list[str]:
+    """Return the exports and damaged files that go, too."""
+    from openmem.context.care.files import copies
+    from openmem.context.care.select import copies_holding, copies_matching
+
+    found = [path for c in chosen for path in copies(run.paths, c.entry.session_id)]
+    if pattern:
+        found += copies_matching(run.paths, pattern)
+    if word:
+        found += copies_holding(run.paths, word)
+    return sorted(set(found))
+
+
+def _word_of(secret: str) -> str:
+    """Return the secret on standard input, "" when none is to be forgotten."""
+    if not secret:
+        return ""
+    if secret != "-":
+        raise Usage(
+            "a secret on the command line ends in the shell's history.",
+            hint="--secret - reads it from standard input.",
+        )
+    word = sys.stdin.readline().rstrip("\r\n")
+    if len(word) < 4:
+        raise Usage("the secret on standard input is shorter than 4 characters.")
+    return word
 
 
 def _chosen(
-    run: Run, key: bytes, *, session: str, rows: list[int], pattern: str, secret: str
+    run: Run, key: bytes, *, session: str, rows: list[int], pattern: str, word: str
 ) -> list[Selected]:
-    from openmem.context.care.forget import (
-        Selected,
-        select_literal,
-        select_pattern,
-    )
+    from openmem.context.care.select import Selected, select_literal, select_pattern
     from openmem.context.store.catalog import entry_of
 
     if pattern:
         return select_pattern(run.paths, pattern)
-    if secret:
-        if secret != "-":
-            raise Usage(
-                "a secret on the command line ends in the shell's history.",
-                hint="--secret - reads it from standard input.",
-            )
-        word = sys.stdin.readline().rstrip("\n")
-        if len(word) < 4:
-            raise Usage("the secret on standard input is shorter than 4 characters.")
+    if word:
         return select_literal(run.paths, word, key)
     entry = entry_of(run.paths, session_id_of(run, session))
     if entry is None:

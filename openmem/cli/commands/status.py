@@ -28,6 +28,7 @@ def status(context: typer.Context, json: Json = False) -> Result:
     from openmem.base.config import load_config
     from openmem.base.policy import load_policy
     from openmem.cli.render.status import at_a_glance
+    from openmem.context.store.health import ailments
     from openmem.hook.delivery import last_delivery
     from openmem.host import lifecycle
     from openmem.plan.system import RealSystem
@@ -39,6 +40,7 @@ def status(context: typer.Context, json: Json = False) -> Result:
     proxy = lifecycle.status(paths, config)
     policy = load_policy(paths.policy_file, paths.home)
     stored = kept(paths)
+    sick = ailments(paths, budget_seconds=1.0)
     agents: list[dict[str, Any]] = []
     for agent in AGENTS.values():
         detected = agent.detect(system, system.environ)
@@ -65,7 +67,11 @@ def status(context: typer.Context, json: Json = False) -> Result:
             "rules": len(policy.rules),
         },
         "provider": config.text("provider"),
-        "store": {"sessions": stored.sessions, "bytes": stored.bytes},
+        "store": {
+            "sessions": stored.sessions,
+            "bytes": stored.bytes,
+            "problems": [{"name": one.name, "detail": one.detail} for one in sick],
+        },
         "agents": agents,
     }
     lines = at_a_glance(
@@ -73,6 +79,7 @@ def status(context: typer.Context, json: Json = False) -> Result:
         policy=policy,
         provider=config.text("provider"),
         stored=stored,
+        sick=sick,
         agents=agents,
         home=paths.home,
         now_seconds=time.time(),

@@ -12,6 +12,7 @@ from openmem.cli.render.plan import counted
 from openmem.cli.render.policy import policy_words
 from openmem.cli.render.proxy import proxy_line
 from openmem.cli.render.table import columns
+from openmem.context.store.health import Ailment
 from openmem.host.lifecycle import ProxyStatus
 from openmem.setup.uninstall import Kept
 
@@ -22,6 +23,7 @@ def at_a_glance(
     policy: Policy,
     provider: str,
     stored: Kept,
+    sick: Sequence[Ailment],
     agents: Sequence[Mapping[str, Any]],
     home: str,
     now_seconds: float,
@@ -40,6 +42,8 @@ def at_a_glance(
     )
     rows = [["AGENT", "HOOKS", "MCP", "PROXY", "LAST DELIVERED"]]
     problems = []
+    for one in sick:
+        problems += wrapped(visible(tilde(f"store: {one.detail}", home)), width)
     for agent in agents:
         if not agent["is_found"]:
             rows.append([agent["name"], "–", "–", "–", "not found"])

@@ -10,8 +10,10 @@ from dataclasses import dataclass
 
 from openmem.base.errors import StoreUnavailable
 from openmem.base.paths import Paths
-from openmem.context.store.catalog import entries
+from openmem.context.store.catalog import Entry, entries
+from openmem.context.store.database import legacy_file, session_file
 from openmem.context.store.reader import open_entry
+from openmem.context.store.readonly import is_in_use
 from openmem.context.store.schema import VERSION
 
 # Longest first: `<sid>.v4.db-wal` must not be taken for a session named `<sid>.v4`.
@@ -31,8 +33,10 @@ SUFFIXES = (
     ".json",
     ".force",
     ".pin",
+    ".pending",
 )
 _SET_ASIDE = ".v4.db.damaged-"
+_PIECE = 1 << 22
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,6 +92,68 @@ def session_of(name: str) -> str:
         if name.endswith(suffix):
             return name.removesuffix(suffix)
     return ""
+
+
+def copies(paths: Paths, sid: str = "") -> list[str]:
+    """Return the files that hold sessions beside the sessions' own: set aside as damaged, exported.
+
+    `sid`: only this session's.
+    """
+    found: list[str] = []
+    for folder in (paths.sessions_dir, exports_dir(paths)):
+        names: list[str] = []
+        with contextlib.suppress(FileNotFoundError):  # no folder yet
+            names = sorted(os.listdir(folder))
+        for name in names:
+            is_export = folder != paths.sessions_dir
+            owner = name.rpartition(".")[0] if is_export else name.partition(_SET_ASIDE)[0]
+            if (is_export or _SET_ASIDE in name) and sid in ("", owner):
+                found.append(f"{folder}/{name}")
+    return found
+
+
+def hidden_entries(paths: Paths) -> list[Entry]:
+    """Return the earlier system's files of sessions that have one of ours; no search reads them."""
+    found: list[Entry] = []
+    for group in session_files(paths):
+        old, ours = legacy_file(paths, group.session_id), session_file(paths, group.session_id)
+        if old in group.paths and ours in group.paths:
+            status = os.stat(old)
+            found.append(
+                Entry(
+                    session_id=group.session_id,
+                    path=old,
+                    modified_at=status.st_mtime,
+                    is_in_use=is_in_use(old),
+                    stamp=(),
+                )
+            )
+    return found
+
+
+def files_holding(paths: Paths, text: str) -> list[str]:
+    """Return every file of our state that holds a text byte for byte, whatever the file is."""
+    wanted = text.encode("utf-8", "surrogatepass")
+    found: list[str] = []
+    for folder, _, names in os.walk(paths.state_dir):
+        for name in sorted(names):
+            path = os.path.join(folder, name)
+            if os.path.isfile(path) and not os.path.islink(path) and _holds(path, wanted):
+                found.append(path)
+    return found
+
+
+def _holds(path: str, wanted: bytes) -> bool:
+    before = b""
+    try:
+        with open(path, "rb") as file:
+            while piece := file.read(_PIECE):
+                if wanted in before + piece:
+                    return True
+                before = piece[-len(wanted) :]
+    except OSError:
+        return False  # gone meanwhile, or not ours to read: then not ours to say
+    return False
 
 
 def exports_dir(paths: Paths) -> str:

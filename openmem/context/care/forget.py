@@ -2,32 +2,29 @@
 
 A receipt says what went and from where, without content. What a reader still holds is "pending":
 its session is written down, and `finish_pending` clears it when the reader has gone.
+Trap: text stands in more files than the session's: one that was set aside as damaged, one of an
+earlier system under the same name, exports, payloads. What cannot be cleaned is named as left.
 """
 
 from __future__ import annotations
 
-import json
+import contextlib
 import os
-import re
 import sqlite3
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Iterable
+from dataclasses import dataclass
 
-from openmem.base.errors import NotFound, Refused, StoreUnavailable
-from openmem.base.io import ensure_private_dir, read_bytes_or_none, write_atomic
+from openmem.base.errors import NotFound, StoreUnavailable
 from openmem.base.paths import Paths
-from openmem.base.redact import mask_of
-from openmem.context.care.erase import clear_freed_bytes, erase_rows, replace_texts
-from openmem.context.care.files import (
-    exports_dir,
-    named_blobs,
-    remove_files,
-    session_files,
-)
-from openmem.context.store.catalog import Entry, catalog_file, entries
-from openmem.context.store.database import open_for_writing, session_file
-from openmem.context.store.reader import StoredRow, open_entry
-from openmem.context.store.tombstones import add_tombstones
+from openmem.context.care.erase import Erased, erase_rows, replace_texts
+from openmem.context.care.files import copies as copies_of
+from openmem.context.care.files import files_holding, named_blobs, remove_files, session_files
+from openmem.context.care.pending import clear
+from openmem.context.care.select import Selected, copies_holding
+from openmem.context.store.catalog import catalog_file, entries
+from openmem.context.store.database import open_for_writing
+from openmem.context.store.reader import open_entry
+from openmem.context.store.tombstones import add_tombstones, add_word
 
 _BUSY_SECONDS = 15.0
 
@@ -63,104 +60,79 @@ class ForgetReceipt:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Selected:
-    """Rows of one session that are to go. `texts`: what they become where only a part goes."""
+def forget_rows(
+    paths: Paths, key: bytes, selected: Iterable[Selected], copies: Iterable[str] = ()
+) -> ForgetReceipt:
+    """Empty rows, or mask a part of them where `texts` says so. NotFound when there is none.
 
-    entry: Entry
-    seqs: tuple[int, ...]
-    texts: tuple[tuple[int, str], ...] = ()
-
-
-def select_rows(paths: Paths, wanted: Callable[[StoredRow], bool]) -> list[Selected]:
-    """Return the rows of all sessions that a condition holds for, by session."""
-    found: list[Selected] = []
-    for entry in entries(paths):
-        try:
-            with open_entry(entry) as reader:
-                seqs = tuple(row.seq for row in reader.rows() if not row.source and wanted(row))
-        except StoreUnavailable:
-            continue  # damaged or newer: named by `status` and `doctor`, and not ours to change
-        if seqs:
-            found.append(Selected(entry=entry, seqs=seqs))
-    return found
-
-
-def select_pattern(paths: Paths, pattern: str) -> list[Selected]:
-    """Return the rows that hold a line which the pattern matches. Refused: it does not compile."""
-    try:
-        compiled = re.compile(pattern)
-    except re.error as error:
-        place = f" at character {error.pos + 1}" if error.pos is not None else ""
-        raise Refused(f"the pattern does not compile: {error.msg}{place}.") from None
-    return select_rows(
-        paths, lambda row: any(compiled.search(line) for line in row.text.split("\n"))
-    )
-
-
-def select_literal(paths: Paths, literal: str, key: bytes) -> list[Selected]:
-    """Return the rows that hold a text as it stands, with what they become when it is masked."""
-    mask = mask_of("forgotten", literal, key)
-    found: list[Selected] = []
-    for entry in entries(paths):
-        try:
-            with open_entry(entry) as reader:
-                texts = tuple(
-                    (row.seq, row.text.replace(literal, mask))
-                    for row in reader.rows()
-                    if not row.source and literal in row.text
-                )
-        except StoreUnavailable:
-            continue  # see select_rows
-        if texts:
-            found.append(Selected(entry=entry, seqs=tuple(s for s, _ in texts), texts=texts))
-    return found
-
-
-def forget_rows(paths: Paths, key: bytes, selected: Iterable[Selected]) -> ForgetReceipt:
-    """Empty rows, or mask a part of them where `texts` says so. NotFound when there is none."""
-    receipt = ForgetReceipt()
-    any_row = False
-    for choice in selected:
-        any_row = True
-        receipt += _forget_in(paths, key, choice)
-    if not any_row:
+    `copies`: files beside the sessions' own that go as a whole, as all copies of these sessions do.
+    """
+    chosen = list(selected)
+    receipt = ForgetReceipt(files=remove_files(copies))
+    if not chosen and not receipt.files:
         raise NotFound("nothing stored matches; nothing was changed.")
-    return receipt + _sweep_blobs(paths)
+    blobs: set[str] = set()
+    for choice in chosen:
+        done, erased = _forget_in(paths, key, choice)
+        receipt += done
+        blobs.update(erased.blobs)
+    return receipt + _remove_blobs(paths, blobs)
 
 
-def _forget_in(paths: Paths, key: bytes, choice: Selected) -> ForgetReceipt:
+def forget_word(paths: Paths, key: bytes, word: str, selected: Iterable[Selected]) -> ForgetReceipt:
+    """Mask a word in the rows that hold it and wherever it comes again; look for it everywhere.
+
+    NotFound when no row and no copy holds it; then it is not kept out either.
+    """
+    chosen, copies = list(selected), copies_holding(paths, word)
+    if not chosen and not copies:
+        raise NotFound("nothing stored matches; nothing was changed.")
+    # The mark first: dying after it loses nothing, dying before would let the word back in.
+    receipt = ForgetReceipt(tombstones=add_word(paths, word, key))
+    receipt += forget_rows(paths, key, chosen, copies)
+    held = tuple(f"{sid}.v4.db" for sid in receipt.pending)
+    left = tuple(
+        f"{path} holds it still, and is not a file of the session stores"
+        for path in files_holding(paths, word)
+        if not held or not os.path.basename(path).startswith(held)
+    )
+    return receipt + ForgetReceipt(left=left)
+
+
+def _forget_in(paths: Paths, key: bytes, choice: Selected) -> tuple[ForgetReceipt, Erased]:
     sid = choice.entry.session_id
     if choice.entry.is_legacy:
-        return ForgetReceipt(
-            left=(f"session {sid}: written by an earlier system; forget the whole session",)
-        )
+        left = f"session {sid}: written by an earlier system; forget the whole session"
+        return ForgetReceipt(left=(left,)), Erased()
     connection = open_for_writing(paths, sid, busy_seconds=_BUSY_SECONDS)
+    erased, masked, stones = Erased(), 0, 0
     try:
         connection.execute("BEGIN IMMEDIATE")
         if choice.texts:
             masked = replace_texts(connection, {seq: (text, 1) for seq, text in choice.texts}, key)
-            receipt = ForgetReceipt(sessions=(sid,), masked=masked)
         else:
             erased = erase_rows(connection, choice.seqs, key)
             # Tombstones first: dying after them loses nothing, dying before would let it back in.
             stones = add_tombstones(paths, erased.keys)
-            receipt = ForgetReceipt(
-                sessions=(sid,), rows=erased.rows, lines=erased.lines, tombstones=stones
-            )
         connection.execute("COMMIT")
-        _mark_pending(paths, sid)
-        if clear_freed_bytes(connection):
-            _unmark_pending(paths, sid)
-        else:
-            receipt = replace(receipt, pending=(sid,))
-    except sqlite3.Error as error:
+        is_cleared = clear(paths, sid, connection)
+    except (sqlite3.Error, OSError) as error:
         if connection.in_transaction:
             connection.execute("ROLLBACK")
-        raise StoreUnavailable(f"session {sid}: nothing was forgotten ({error}).") from error
+            raise StoreUnavailable(f"session {sid}: nothing was forgotten ({error}).") from error
+        is_cleared = False  # it is out of the tables; clearing its bytes is tried again
     finally:
         connection.close()
-    return receipt + _remove_exports(paths, sid)
+    receipt = ForgetReceipt(
+        sessions=(sid,),
+        rows=erased.rows,
+        lines=erased.lines,
+        tombstones=stones,
+        masked=masked,
+        pending=() if is_cleared else (sid,),
+        files=remove_files(copies_of(paths, sid)),
+    )
+    return receipt, erased
 
 
 def forget_session(paths: Paths, sid: str) -> ForgetReceipt:
@@ -172,22 +144,24 @@ def forget_session(paths: Paths, sid: str) -> ForgetReceipt:
             hint="`openmem context status` lists the sessions.",
         )
     stones = 0
+    blobs: set[str] = set()
+    left: tuple[str, ...] = ()
     for entry in entries(paths):
         if entry.session_id != sid or entry.is_legacy:
             continue
-        with open_entry(entry) as reader:
-            keys = [
-                (content_key or digest).hex()
-                for content_key, digest in reader.connection.execute(
-                    "SELECT content_key, digest FROM row"
-                )
-            ]
-        stones = add_tombstones(paths, keys)
-    removed = remove_files(files[0].paths)
+        try:
+            with open_entry(entry) as reader:
+                rows = reader.connection.execute("SELECT content_key, digest FROM row").fetchall()
+                named = reader.connection.execute("SELECT DISTINCT id FROM blob").fetchall()
+        except (StoreUnavailable, sqlite3.Error):
+            left = (f"session {sid}: not readable, so no mark keeps its content from coming back",)
+            continue
+        stones = add_tombstones(paths, [(content or digest).hex() for content, digest in rows])
+        blobs = {str(row[0]) for row in named}
+    removed = remove_files([*files[0].paths, *copies_of(paths, sid)])
     _forget_in_catalog(paths, sid)
-    _unmark_pending(paths, sid)
-    receipt = ForgetReceipt(sessions=(sid,), files=removed, tombstones=stones)
-    return receipt + _remove_exports(paths, sid) + _sweep_blobs(paths)
+    receipt = ForgetReceipt(sessions=(sid,), files=removed, tombstones=stones, left=left)
+    return receipt + _remove_blobs(paths, blobs)
 
 
 def forget_sessions(paths: Paths, sids: Iterable[str]) -> ForgetReceipt:
@@ -198,75 +172,20 @@ def forget_sessions(paths: Paths, sids: Iterable[str]) -> ForgetReceipt:
     return receipt
 
 
-def finish_pending(paths: Paths) -> tuple[str, ...]:
-    """Clear what earlier calls had to leave; return the sessions that are still held."""
-    still: list[str] = []
-    for sid in pending_sessions(paths):
-        if not os.path.exists(session_file(paths, sid)):
-            _unmark_pending(paths, sid)
-            continue
-        connection = open_for_writing(paths, sid, busy_seconds=1.0)
-        try:
-            if clear_freed_bytes(connection):
-                _unmark_pending(paths, sid)
-            else:
-                still.append(sid)
-        except sqlite3.Error as error:
-            raise StoreUnavailable(f"session {sid}: {error}.") from error
-        finally:
-            connection.close()
-    return tuple(still)
-
-
-def pending_sessions(paths: Paths) -> list[str]:
-    """Return the sessions whose freed bytes are not cleared yet."""
-    data = read_bytes_or_none(_pending_file(paths))
-    if not data:
-        return []
-    try:
-        found = json.loads(data)
-    except ValueError:
-        return [entry.session_id for entry in entries(paths) if not entry.is_legacy]
-    return [str(sid) for sid in found] if isinstance(found, list) else []
-
-
-def _pending_file(paths: Paths) -> str:
-    return f"{paths.context_dir}/forget-pending.json"
-
-
-def _mark_pending(paths: Paths, sid: str) -> None:
-    ensure_private_dir(paths.context_dir)
-    sids = sorted({*pending_sessions(paths), sid})
-    write_atomic(_pending_file(paths), json.dumps(sids).encode("ascii"))
-
-
-def _unmark_pending(paths: Paths, sid: str) -> None:
-    sids = [other for other in pending_sessions(paths) if other != sid]
-    if sids:
-        write_atomic(_pending_file(paths), json.dumps(sids).encode("ascii"))
-    else:
-        remove_files([_pending_file(paths)])
-
-
-def _remove_exports(paths: Paths, sid: str) -> ForgetReceipt:
-    folder = exports_dir(paths)
-    try:
-        names = [name for name in os.listdir(folder) if name.rpartition(".")[0] == sid]
-    except FileNotFoundError:
+def _remove_blobs(paths: Paths, blobs: set[str]) -> ForgetReceipt:
+    """Remove those of the payloads that no session names any more."""
+    if not blobs:
         return ForgetReceipt()
-    return ForgetReceipt(files=remove_files(f"{folder}/{name}" for name in names))
-
-
-def _sweep_blobs(paths: Paths) -> ForgetReceipt:
     named, unread = named_blobs(paths)
-    left = tuple(f"blobs: session {sid} cannot be read, so none was removed" for sid in unread)
     if unread:
-        return ForgetReceipt(left=left)
-    try:
+        why = tuple(
+            f"payloads: session {sid} cannot be read, so none was removed" for sid in unread
+        )
+        return ForgetReceipt(left=why)
+    names: list[str] = []
+    with contextlib.suppress(FileNotFoundError):  # no payload was ever kept
         names = os.listdir(paths.blobs_dir)
-    except FileNotFoundError:
-        return ForgetReceipt()
-    gone = [name for name in names if name.partition(".")[0] not in named]
+    gone = [name for name in names if name.partition(".")[0] in blobs - named]
     return ForgetReceipt(blobs=remove_files(f"{paths.blobs_dir}/{name}" for name in gone))
 
 

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from openmem.base.errors import StoreUnavailable
 from openmem.base.paths import Paths
 from openmem.base.redact import find_secrets, redact
-from openmem.context.care.erase import clear_freed_bytes, replace_texts
+from openmem.context.care.erase import replace_texts
+from openmem.context.care.pending import clear
 from openmem.context.store.catalog import Entry, entries
 from openmem.context.store.database import open_for_writing
 from openmem.context.store.reader import open_entry
@@ -102,7 +103,7 @@ def _write(paths: Paths, sid: str, texts: dict[int, tuple[str, int]], key: bytes
         connection.execute("BEGIN IMMEDIATE")
         replace_texts(connection, texts, key)
         connection.execute("COMMIT")
-        return clear_freed_bytes(connection)
+        return clear(paths, sid, connection)
     except sqlite3.Error as error:
         if connection.in_transaction:
             connection.execute("ROLLBACK")

@@ -98,12 +98,18 @@ def sweep(paths: Paths, planned: Sweep, *, now: float) -> int:
 
 
 def sweep_daily(paths: Paths, ttl_days: int, *, now: float) -> Sweep | None:
-    """Sweep unless one ran within a day; None when it is not time. Clock set back: not time."""
+    """Sweep unless one ran within a day; None when it is not time.
+
+    A stamp from the future was made by a clock that was wrong: it counts as made now.
+    """
     stamp = f"{paths.context_dir}/.ttl-stamp"
     try:
         last = os.stat(stamp).st_mtime
     except FileNotFoundError:
         last = 0.0
+    if last > now:
+        os.utime(stamp, (now, now))
+        return None
     if now - last < DAY_SECONDS:
         return None
     ensure_private_dir(paths.context_dir)

@@ -62,6 +62,7 @@ def note_session(paths: Paths, sid: str, agent: str, cwd: str, bank: str) -> Non
     path = catalog_file(paths)
     try:
         ensure_private_dir(paths.context_dir)
+        _remove_if_damaged(path)
         with contextlib.suppress(FileExistsError):
             os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
         connection = sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None)
@@ -76,6 +77,17 @@ def note_session(paths: Paths, sid: str, agent: str, cwd: str, bank: str) -> Non
             connection.close()
     except (sqlite3.Error, OSError):
         pass  # a cache: the session's own file says the same, and readers fall back on it
+
+
+def _remove_if_damaged(path: str) -> None:
+    """Remove a catalogue that is no database: it would make every search slow, for good."""
+    try:
+        with open(path, "rb") as file:
+            head = file.read(16)
+    except FileNotFoundError:
+        return
+    if head and head != b"SQLite format 3\0":
+        os.unlink(path)
 
 
 def entries(paths: Paths) -> list[Entry]:

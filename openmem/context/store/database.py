@@ -9,7 +9,9 @@ Trap: switching to WAL ignores the busy timeout; two processes that create one f
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
+import shutil
 import sqlite3
 import time
 
@@ -24,6 +26,8 @@ from openmem.context.store.schema import OUR_NAMES, STATEMENTS, VERSION
 # open files held 13 MB more.
 _SMALL_CACHE = "PRAGMA cache_size = -256"
 SIDE_FILES = ("-wal", "-shm", "-journal")
+_FULL = (errno.EFBIG, errno.ENOSPC, errno.EDQUOT)
+_LEAST_FREE_BYTES = 1 << 17
 
 
 def session_file(paths: Paths, sid: str) -> str:
@@ -62,26 +66,37 @@ def open_for_writing(
                 connection.close()
                 raise
     except (OSError, sqlite3.Error, _HalfMade) as error:
-        raise unavailable(sid, error) from error
+        raise unavailable(paths, sid, error) from error
     raise AssertionError("two attempts either return or raise")
 
 
-def unavailable(sid: str, error: BaseException) -> StoreUnavailable:
+def unavailable(paths: Paths, sid: str, error: BaseException) -> StoreUnavailable:
     """Return our error for what SQLite or the system said about a session's file."""
     text = str(error).lower()
     if isinstance(error, sqlite3.OperationalError) and "locked" in text:
         return StoreUnavailable(
             f"the store of session {sid} is held by another process.", code="store-locked"
         )
-    if "full" in text or getattr(error, "errno", None) in (27, 28, 122):
+    if "full" in text or getattr(error, "errno", None) in _FULL or _is_full(paths, error):
         return StoreUnavailable(
             f"the disk is full; session {sid} cannot be stored.", code="store-full"
         )
     return StoreUnavailable(f"the store of session {sid} cannot be written: {error}.")
 
 
+def _is_full(paths: Paths, error: BaseException) -> bool:
+    """Return whether an I/O error is a full disk's: the shared memory's file tells it as one."""
+    if getattr(error, "sqlite_errorcode", 0) & 0xFF != sqlite3.SQLITE_IOERR:
+        return False
+    try:
+        return shutil.disk_usage(paths.sessions_dir).free < _LEAST_FREE_BYTES
+    except OSError:
+        return False  # the folder itself is the fault
+
+
 class _HalfMade(Exception):
-    """The file has tables but no version: somebody died while making it, or it is not ours."""
+    """The file has tables but no version, or a version and not its tables: somebody died while
+    making it, or it is not ours."""
 
 
 def is_damage(error: BaseException) -> bool:
@@ -126,6 +141,11 @@ def _prepare(
 ) -> None:
     version = _version(connection)
     if version == VERSION:
+        names = {str(row[0]) for row in connection.execute("SELECT name FROM sqlite_master")}
+        if not names >= OUR_NAMES:
+            raise _HalfMade("it lacks tables of its version")
+        if _is_on_shared_mount(connection, mounts_file) and _journal_mode(connection) == "wal":
+            _set_journal_mode(connection, busy_seconds, mounts_file)  # it was made elsewhere
         connection.execute("PRAGMA synchronous = NORMAL")
         connection.execute(_SMALL_CACHE)
         return
@@ -198,11 +218,19 @@ def _clear_half_made(connection: sqlite3.Connection) -> None:
             connection.execute(f"DROP {kind} {name}")
 
 
+def _is_on_shared_mount(connection: sqlite3.Connection, mounts_file: str) -> bool:
+    path = connection.execute("PRAGMA database_list").fetchone()[2]
+    return bool(shared_file_system(os.path.dirname(path), mounts_file))
+
+
+def _journal_mode(connection: sqlite3.Connection) -> str:
+    return str(connection.execute("PRAGMA journal_mode").fetchone()[0])
+
+
 def _set_journal_mode(
     connection: sqlite3.Connection, busy_seconds: float, mounts_file: str
 ) -> None:
-    path = connection.execute("PRAGMA database_list").fetchone()[2]
-    mode = "DELETE" if shared_file_system(os.path.dirname(path), mounts_file) else "WAL"
+    mode = "DELETE" if _is_on_shared_mount(connection, mounts_file) else "WAL"
     deadline = time.monotonic() + busy_seconds
     while True:
         try:

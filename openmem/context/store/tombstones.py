@@ -1,23 +1,48 @@
 """What must not be stored again: keyed digests without content, for all sessions.
 
-A key is a row's content key, or the digest of its stored text where it has none (thinking,
-reminders). Both are made with the installation's key, so the file gives nothing away.
+Idea: a row is known again by its content key, or by the digest of its stored text where it has none
+(thinking, reminders). A word that was forgotten by itself is known again wherever it stands: by the
+length and digest of its longest run of letters and digits first, then by the digest of the whole.
+Invariant: all digests are made with the installation's key, so the file gives nothing away.
+Trap: a file that is there but cannot be read raises: forgetting fails closed, and a request that
+cannot be checked is not stored.
 """
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
+import hmac
 import os
+import re
 import sqlite3
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from openmem.base.io import ensure_private_dir
 from openmem.base.paths import Paths
+from openmem.base.redact import mask_of
 
-_SCHEMA = """CREATE TABLE IF NOT EXISTS tombstone (key BLOB PRIMARY KEY, at INTEGER NOT NULL)
-    WITHOUT ROWID"""
+FORGOTTEN_RULE = "forgotten"
+_SCHEMA = (
+    """CREATE TABLE IF NOT EXISTS tombstone (key BLOB PRIMARY KEY, at INTEGER NOT NULL)
+    WITHOUT ROWID""",
+    """CREATE TABLE IF NOT EXISTS word (key BLOB PRIMARY KEY, size INTEGER NOT NULL,
+    run_at INTEGER NOT NULL, run_size INTEGER NOT NULL, run_key BLOB NOT NULL,
+    at INTEGER NOT NULL) WITHOUT ROWID""",
+)
 _BUSY_SECONDS = 10.0
+_RUN = re.compile(r"[^\W_]+")
+
+
+@dataclass(frozen=True, slots=True)
+class _Word:
+    """A forgotten word: its digest and length, and where in it the run stands that finds it."""
+
+    key: bytes
+    size: int
+    run_at: int
 
 
 def tombstone_file(paths: Paths) -> str:
@@ -26,7 +51,29 @@ def tombstone_file(paths: Paths) -> str:
 
 
 def add_tombstones(paths: Paths, keys: Iterable[str]) -> int:
-    """Keep keys (hex); return how many are new. sqlite3.Error, OSError when that fails."""
+    """Keep keys of rows (hex); return how many are new. sqlite3.Error, OSError when that fails."""
+    now = int(time.time())
+    rows = [(bytes.fromhex(key), now) for key in keys if key]
+    return _add(paths, "INSERT OR IGNORE INTO tombstone VALUES (?, ?)", rows)
+
+
+def add_word(paths: Paths, word: str, key: bytes) -> int:
+    """Keep a word out of what is stored from now on; return 1 when it is new. Errors as above."""
+    run = max(_RUN.finditer(word), key=lambda match: len(match[0]), default=None)
+    if run is None:
+        return 0  # punctuation alone: nothing to find it by
+    row = (
+        _digest(key, word),
+        len(word),
+        run.start(),
+        len(run[0]),
+        _digest(key, run[0]),
+        int(time.time()),
+    )
+    return _add(paths, "INSERT OR IGNORE INTO word VALUES (?, ?, ?, ?, ?, ?)", [row])
+
+
+def _add(paths: Paths, statement: str, rows: Sequence[tuple[bytes | int, ...]]) -> int:
     ensure_private_dir(paths.context_dir)
     path = tombstone_file(paths)
     with contextlib.suppress(FileExistsError):
@@ -35,12 +82,10 @@ def add_tombstones(paths: Paths, keys: Iterable[str]) -> int:
     try:
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("BEGIN IMMEDIATE")
-        connection.execute(_SCHEMA)
+        for table in _SCHEMA:
+            connection.execute(table)
         before = connection.total_changes
-        connection.executemany(
-            "INSERT OR IGNORE INTO tombstone VALUES (?, ?)",
-            [(bytes.fromhex(key), int(time.time())) for key in keys if key],
-        )
+        connection.executemany(statement, rows)
         added = connection.total_changes - before
         connection.execute("COMMIT")
         return added
@@ -48,37 +93,97 @@ def add_tombstones(paths: Paths, keys: Iterable[str]) -> int:
         connection.close()
 
 
+def _digest(key: bytes, text: str) -> bytes:
+    return hmac.digest(key, b"word\0" + text.encode("utf-8", "surrogatepass"), hashlib.sha256)[:16]
+
+
 class Tombstones:
-    """The keys, read again when the file changed. Not thread-safe.
+    """The keys and words, read again when the file changed. Not thread-safe."""
 
-    A file that is there but cannot be read raises: forgetting fails closed, and a request that
-    cannot be checked is not stored.
-    """
-
-    def __init__(self, paths: Paths) -> None:
+    def __init__(self, paths: Paths, key: bytes) -> None:
         self._path = tombstone_file(paths)
+        self._key = key
         self._seen: tuple[int, int, int] | None = None
         self._keys: frozenset[bytes] = frozenset()
+        self._words: dict[bytes, list[_Word]] = {}
+        self._runs: re.Pattern[str] | None = None
 
     def holds(self, key: str) -> bool:
         """Return whether a key (hex) is a tombstone's."""
         return bool(self._keys) and bytes.fromhex(key) in self._keys
 
-    def refresh(self) -> None:
-        """Read the file if it is another one than last time. sqlite3.Error when it cannot."""
+    def masked(self, text: str) -> tuple[str, int]:
+        """Return the text with forgotten words masked, and how many there were.
+
+        A word is found where its longest run of letters and digits is not part of a longer one.
+        """
+        if self._runs is None:
+            return text, 0
+        parts: list[str] = []
+        done = 0
+        for run in self._runs.finditer(text):
+            word = self._word_at(text, run)
+            start = run.start() - word.run_at if word else -1
+            if word and start >= done:
+                parts += [text[done:start], self._mask(text[start : start + word.size])]
+                done = start + word.size
+        return "".join([*parts, text[done:]]), len(parts) // 2
+
+    def _word_at(self, text: str, run: re.Match[str]) -> _Word | None:
+        for word in self._words.get(_digest(self._key, run[0]), ()):
+            start = run.start() - word.run_at
+            found = text[start : start + word.size] if start >= 0 else ""
+            if len(found) == word.size and hmac.compare_digest(_digest(self._key, found), word.key):
+                return word
+        return None
+
+    def _mask(self, word: str) -> str:
+        return mask_of(FORGOTTEN_RULE, word, self._key)
+
+    def refresh(self) -> bool:
+        """Read the file if it is another one than last time, and return whether it was.
+
+        sqlite3.Error, OSError when it cannot be read.
+        """
         try:
             status = os.stat(self._path)
         except FileNotFoundError:
-            self._seen, self._keys = None, frozenset()
-            return
+            was, self._seen = self._seen, None
+            self._take((), ())
+            return was is not None
         seen = (status.st_ino, status.st_mtime_ns, status.st_size)
         if seen == self._seen:
-            return
+            return False
         connection = sqlite3.connect(self._path, timeout=_BUSY_SECONDS, isolation_level=None)
         try:
-            self._keys = frozenset(
-                bytes(row[0]) for row in connection.execute("SELECT key FROM tombstone")
+            tables = {row[0] for row in connection.execute("SELECT name FROM sqlite_master")}
+            keys = (
+                connection.execute("SELECT key FROM tombstone").fetchall()
+                if "tombstone" in tables  # not yet: somebody is just making the file
+                else []
+            )
+            words = (
+                connection.execute(
+                    "SELECT key, size, run_at, run_size, run_key FROM word"
+                ).fetchall()
+                if "word" in tables
+                else []
             )
         finally:
             connection.close()
+        self._take(keys, words)
         self._seen = seen
+        return True
+
+    def _take(
+        self, keys: Iterable[tuple[bytes]], words: Iterable[tuple[bytes, int, int, int, bytes]]
+    ) -> None:
+        self._keys = frozenset(bytes(row[0]) for row in keys)
+        self._words = {}
+        sizes: set[int] = set()
+        for key, size, run_at, run_size, run_key in words:
+            word = _Word(bytes(key), size, run_at)
+            self._words.setdefault(bytes(run_key), []).append(word)
+            sizes.add(run_size)
+        any_size = "|".join(f"[^\\W_]{{{size}}}" for size in sorted(sizes, reverse=True))
+        self._runs = re.compile(rf"(?<![^\W_])(?:{any_size})(?![^\W_])") if sizes else None

@@ -17,6 +17,7 @@ from typing import TypeVar
 
 from openmem.base.clock import now_text
 from openmem.base.paths import Paths
+from openmem.base.redact import Redacted
 from openmem.context.rows import Block, KeyedBlock, chain
 from openmem.context.session import Registration
 from openmem.context.store.blobs import write_blob
@@ -34,11 +35,15 @@ from openmem.context.store.prepare import Prepared, Redact, emptied, prepare
 from openmem.context.store.request import RequestRows, Stored, is_repeated
 from openmem.context.store.tables import Tables
 from openmem.context.store.thread_memory import ByteBudget, Memories, ThreadMemory
-from openmem.context.store.tombstones import Tombstones
+from openmem.context.store.tombstones import FORGOTTEN_RULE, Tombstones
 from openmem.context.store.walk import Walk, walk_request
 
 _T = TypeVar("_T")
 _Work = Callable[[sqlite3.Connection], _T]
+
+
+class _ForgottenMeanwhile(Exception):
+    """Somebody forgot something between the preparing of rows and the lock."""
 
 
 class SessionWriter:
@@ -65,7 +70,7 @@ class SessionWriter:
         self._data_version = 0
         self._memories = Memories(budget)
         self._known_as = ("", "", "")
-        self._tombstones = Tombstones(paths)
+        self._tombstones = Tombstones(paths, key)
 
     def record_request(self, incoming: Incoming) -> Recorded:
         """Store a request; see `Recording.record_request`."""
@@ -122,7 +127,8 @@ class SessionWriter:
 
         A file found damaged is set aside and the work done once more on a fresh one.
         """
-        for attempt in (1, 2):
+        attempt = 1
+        while True:
             try:
                 self._tombstones.refresh()
                 connection = self._open()
@@ -131,12 +137,14 @@ class SessionWriter:
                 except BaseException:
                     roll_back(connection)
                     raise
+            except _ForgottenMeanwhile:
+                continue  # what was prepared may be what was forgotten: prepared anew
             except (sqlite3.Error, OSError) as error:
                 self._give_up()
                 if attempt == 2 or not is_damage(error):
-                    raise unavailable(self.sid, error) from error
+                    raise unavailable(self._paths, self.sid, error) from error
                 set_aside(self._path)
-        raise AssertionError("two attempts either return or raise")
+                attempt = 2
 
     def _give_up(self) -> None:
         try:
@@ -212,6 +220,8 @@ class SessionWriter:
     def _begin(self, connection: sqlite3.Connection, look_up: Callable[[], None]) -> None:
         """Take the lock; look up again when another process wrote since the first look."""
         connection.execute("BEGIN IMMEDIATE")
+        if self._tombstones.refresh():
+            raise _ForgottenMeanwhile
         version = _data_version(connection)
         if version != self._data_version:
             self._data_version = version
@@ -219,10 +229,17 @@ class SessionWriter:
             look_up()
 
     def _prepare(self, keyed: KeyedBlock) -> Prepared:
-        row = prepare(keyed, self._key, self._redact)
+        row = prepare(keyed, self._key, self._mask)
         if self._tombstones.holds(keyed.content_key or row.digest):
             return emptied(row, self._key)
         return row
+
+    def _mask(self, text: str, key: bytes) -> Redacted:
+        text, forgotten = self._tombstones.masked(text)
+        redacted = self._redact(text, key)
+        if not forgotten:
+            return redacted
+        return Redacted(redacted.text, (*redacted.kinds, *[FORGOTTEN_RULE] * forgotten))
 
     def _write_blobs(self, rows: Iterable[Prepared]) -> None:
         for row in rows:

@@ -11,11 +11,11 @@ import sys
 
 from openmem import __version__
 from openmem.base.paths import Paths
+from openmem.context.store.health import LOW_DISK_BYTES, nearest_folder
 from openmem.context.store.mount import MOUNTS_FILE, shared_file_system
 from openmem.plan.action import Plan, RunCommand
 from openmem.setup.doctor.finding import Finding
 
-_LOW_DISK_BYTES = 500_000_000
 _LEAST_PYTHON = (3, 11)
 
 
@@ -52,18 +52,11 @@ def has_full_text_search() -> bool:
     return True
 
 
-def nearest_folder(path: str) -> str:
-    """Return the folder itself, or the nearest parent that exists."""
-    while not os.path.isdir(path):
-        path = os.path.dirname(path)
-    return path
-
-
 def check_disk(paths: Paths) -> Finding:
     """Free space where the sessions are kept."""
     free = shutil.disk_usage(nearest_folder(paths.state_dir)).free
     text = f"{free / 1e9:.1f} GB free for {paths.state_dir}"
-    if free < _LOW_DISK_BYTES:
+    if free < LOW_DISK_BYTES:
         return Finding(
             name="disk",
             outcome="warning",
@@ -83,7 +76,8 @@ def check_mount(paths: Paths, mounts_file: str = MOUNTS_FILE) -> Finding | None:
         name="mount",
         outcome="warning",
         subject="state folder",
-        detail=f"{paths.state_dir} is on a shared mount ({kind})",
+        detail=f"{paths.state_dir} is on a shared mount ({kind}); sessions are kept with journal "
+        "mode DELETE, which is slower",
         advice="set OPENMEM_STATE_DIR to a folder on this machine's own disk",
     )
 

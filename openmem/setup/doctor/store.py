@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import os
-import time
 
-from openmem.base.errors import InvalidConfig, StoreUnavailable
+from openmem.base.errors import InvalidConfig
 from openmem.base.installation import read_key
 from openmem.base.paths import Paths
-from openmem.context.store.catalog import Entry, entries
-from openmem.context.store.reader import open_entry
+from openmem.context.store.catalog import entries
+from openmem.context.store.health import ailments
 from openmem.setup.doctor.finding import Finding, many
-
-_BUDGET_SECONDS = 3.0  # a doctor that takes longer is not asked; the newest sessions come first
 
 
 def check_store(paths: Paths) -> list[Finding]:
-    """The stored sessions, the newest first, as far as the time allows."""
+    """The stored sessions: what is wrong with them, or how many there are."""
     known = entries(paths)
-    found = [*_unreadable(known), *_set_aside(paths), *_leftovers(paths)]
+    found = [*_sick(paths), *_leftovers(paths)]
     if known and _lacks_key(paths):
         found.append(
             Finding(
@@ -36,45 +33,23 @@ def check_store(paths: Paths) -> list[Finding]:
     return found
 
 
-def _unreadable(known: list[Entry]) -> list[Finding]:
-    deadline = time.monotonic() + _BUDGET_SECONDS
-    bad: dict[str, list[StoreUnavailable]] = {}
-    for entry in known:
-        if time.monotonic() > deadline:
-            break
-        try:
-            with open_entry(entry) as reader:
-                reader.connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
-        except StoreUnavailable as error:
-            bad.setdefault(error.code, []).append(error)
+def _sick(paths: Paths) -> list[Finding]:
+    """What degrades recording; disk and mount are told with the machine."""
     found = []
-    for code, errors in bad.items():
-        more = f" ({len(errors)} such)" if len(errors) > 1 else ""
+    for ailment in ailments(paths):
+        if ailment.name in ("disk", "mount"):
+            continue
+        is_error = ailment.stops or ailment.name == "unreadable"
         found.append(
             Finding(
-                name="store",
-                outcome="warning" if code == "store-newer" else "error",
+                name="store" if ailment.name in ("newer", "unreadable") else ailment.name,
+                outcome="error" if is_error else "warning",
                 subject="store",
-                detail=errors[0].message + more,
-                advice=errors[0].hint or "the other sessions are not touched by it",
+                detail=ailment.detail,
+                advice=ailment.advice,
             )
         )
     return found
-
-
-def _set_aside(paths: Paths) -> list[Finding]:
-    names = [n for n in _names(paths.sessions_dir) if ".damaged-" in n]
-    if not names:
-        return []
-    return [
-        Finding(
-            name="damaged",
-            outcome="warning",
-            subject="store",
-            detail=f"{many(len(names), 'damaged file')} set aside in {paths.sessions_dir}",
-            advice="the sessions went on in new files; remove the old ones when you like",
-        )
-    ]
 
 
 def _leftovers(paths: Paths) -> list[Finding]:

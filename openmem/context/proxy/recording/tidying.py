@@ -10,7 +10,7 @@ import threading
 import time
 
 from openmem.base.paths import Paths
-from openmem.context.care.forget import finish_pending
+from openmem.context.care.pending import finish_pending
 from openmem.context.care.sweep import sweep_daily
 
 _LOOK_SECONDS = 300.0
