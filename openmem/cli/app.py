@@ -61,6 +61,7 @@ def _join() -> None:
     """Add every command, in the order in which help lists them."""
     from openmem.cli.commands import (
         agents,
+        bank,
         bench,
         care,
         completion,
@@ -68,6 +69,7 @@ def _join() -> None:
         context,
         doctor,
         insight,
+        memory,
         plans,
         policy,
         proxy,
@@ -86,6 +88,8 @@ def _join() -> None:
         context,
         care,
         insight,
+        memory,
+        bank,
         policy,
         proxy,
         doctor,

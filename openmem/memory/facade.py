@@ -83,6 +83,11 @@ class Memories(Looker):
         self.paths = paths
         self._key = key
 
+    @property
+    def key(self) -> bytes:
+        """The installation's key, with which secrets are masked."""
+        return self._key
+
     # writing
 
     def add(

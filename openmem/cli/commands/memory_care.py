@@ -1,0 +1,366 @@
+"""`openmem memory` review, verify, reindex, export, import, status, reflect."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import asdict
+from itertools import chain
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from openmem.base.errors import FAILED, Failed, PolicyDenied, Usage
+from openmem.cli.command import Run, command, run_of
+from openmem.cli.commands.memory import (
+    Bank,
+    config_here,
+    imported,
+    memory,
+    moved_note,
+    opened,
+    record,
+    scope_here,
+)
+from openmem.cli.envelope import Result
+from openmem.cli.flow import typed
+from openmem.cli.options import DryRun, Json
+
+if TYPE_CHECKING:
+    from openmem.memory.facade import Memories
+    from openmem.memory.model import Memory
+    from openmem.memory.scope import Scope
+
+
+@command(
+    memory,
+    "review",
+    short="Accept or reject what agents added.",
+    effect="changes files",
+    effect_words="accepts, rejects or replaces statements; `openmem memory history` lists it.",
+    example="openmem memory review",
+)
+def review(
+    context: typer.Context,
+    bank: Bank = "",
+    accept: Annotated[
+        list[str] | None, typer.Option("--accept", help="Accept this one; may be repeated.")
+    ] = None,
+    reject: Annotated[
+        list[str] | None, typer.Option("--reject", help="Reject this one; may be repeated.")
+    ] = None,
+    list_: Annotated[bool, typer.Option("--list", help="List the queue and stop.")] = False,
+    json: Json = False,
+) -> Result:
+    """Go through the statements that wait, oldest first: where each came from, and what is near.
+
+    --reject also takes back a statement that was accepted.
+    """
+    run = run_of(context)
+    scope = scope_here(run)
+    if accept or reject:
+        return _judged(run, scope, accept or [], reject or [])
+    if list_ or run.is_json:
+        return _queue(run, scope, bank)
+    if not run.console.is_interactive:
+        raise Usage(
+            f"{typed(run)} asks about each statement and nobody can be asked here.",
+            hint="--list shows the queue; --accept ID and --reject ID decide.",
+        )
+    if not scope.is_person:
+        raise PolicyDenied("only a person accepts or rejects.")
+    from openmem.cli.reviewing import go_through
+
+    with opened(run, scope) as memories:
+        pending = _pending(memories, scope, bank)
+        if not pending:
+            return Result(lines=("Nothing waits for review.",))
+        counts = go_through(run, memories, scope, pending, bank or scope.bank)
+    lines = ", ".join(f"{count} {word}" for word, count in counts.items() if count)
+    return Result(data=counts, lines=(f"{lines or 'Nothing changed'}.",))
+
+
+def _judged(run: Run, scope: Scope, accept: list[str], reject: list[str]) -> Result:
+    both = set(accept) & set(reject)
+    if both:
+        raise Usage(f"{sorted(both)[0]} is both accepted and rejected.")
+    with opened(run, scope, "write") as memories:
+        chosen = [(memories.mine(scope, one), "accepted") for one in accept]
+        chosen += [(memories.mine(scope, one), "rejected") for one in reject]
+        done = [
+            memories.judge(scope, one.id, "accepted" if trust == "accepted" else "rejected")
+            for one, trust in chosen
+        ]
+    data = {"memories": [record(one) for one in done]}
+    return Result(data=data, lines=tuple(f"{one.id} is {one.trust}." for one in done))
+
+
+def _queue(run: Run, scope: Scope, bank: str) -> Result:
+    from openmem.cli.render.memory import memory_lines
+
+    with opened(run, scope) as memories:
+        pending = [record(one) for one in _pending(memories, scope, bank)]
+    head = f"{len(pending)} pending in bank {bank or scope.bank}"
+    lines = memory_lines(pending, head=head, now_seconds=time.time(), width=run.console.width)
+    return Result(data={"memories": pending}, lines=tuple(lines))
+
+
+def _pending(memories: Memories, scope: Scope, bank: str) -> list[Memory]:
+    found = memories.listing(scope, bank=bank, trust="pending", limit=10_000)
+    return found[::-1]
+
+
+@command(
+    memory,
+    "verify",
+    short="Check the ledger and the provider.",
+    effect="read-only",
+    example="openmem memory verify",
+)
+def verify(context: typer.Context, json: Json = False) -> Result:
+    """Recompute every digest of the ledger and compare the provider with it. Exit 1 when off."""
+    run = run_of(context)
+    scope = scope_here(run)
+    problems: list[str] = []
+    with opened(run, scope) as memories:
+        entries = len(memories.ledger.history())
+        problems += memories.ledger.verify()
+        banks = [bank for bank, *_ in memories.ledger.banks()]
+        for bank in banks:
+            problems += [f"bank {bank}: {one}" for one in _apart(memories, bank)]
+    lines = [*problems, f"{entries} entries, {len(banks)} banks, {len(problems)} problems."]
+    notes = ("Put the provider right:  openmem memory reindex",) if problems else ()
+    return Result(
+        data={"entries": entries, "banks": banks, "problems": problems},
+        lines=tuple(lines),
+        notes=notes,
+        exit_status=FAILED if problems else 0,
+    )
+
+
+def _apart(memories: Memories, bank: str) -> list[str]:
+    """Return what the provider holds too much or too little of a bank."""
+    if "listing" not in memories.provider.capabilities:
+        return []
+    waiting = {
+        memory_id for _, _, memory_id, _, _ in memories.ledger.outbox(memories.provider.name)
+    }
+    wanted = {one.id for one in memories.ledger.listing(bank) if one.trust != "rejected"}
+    held = set(memories.provider.listing(bank))
+    missing, strange = wanted - held - waiting, held - wanted - waiting
+    found = [f"the provider misses {one}" for one in sorted(missing)[:20]]
+    return found + [
+        f"the provider holds {one}, which the ledger does not" for one in sorted(strange)[:20]
+    ]
+
+
+@command(
+    memory,
+    "reindex",
+    short="Give the provider all of it again.",
+    effect="changes files",
+    effect_words="makes the provider hold what the ledger says, no more and no less.",
+    example="openmem memory reindex",
+)
+def reindex(context: typer.Context, bank: Bank = "", json: Json = False) -> Result:
+    """Tell the provider again what the ledger holds of a bank, and take out what it does not."""
+    run = run_of(context)
+    scope = scope_here(run)
+    with opened(run, scope, "write") as memories:
+        target = scope.bank_to_read(bank)
+        count = memories.reindex(target)
+    return Result(
+        data={"bank": target, "memories": count}, lines=(f"{target}: {count} memories told again.",)
+    )
+
+
+@command(
+    memory,
+    "export",
+    short="Write memories to a file.",
+    effect="read-only",
+    effect_words="read-only; with --out it writes one new file, mode 600.",
+    example="openmem memory export --out memories.jsonl",
+)
+def export(
+    context: typer.Context,
+    bank: Bank = "",
+    all_banks: Annotated[bool, typer.Option("--all-banks", help="Every bank.")] = False,
+    form: Annotated[str, typer.Option("--format", help="jsonl or json.")] = "jsonl",
+    passages: Annotated[bool, typer.Option("--passages", help="Also kept turns.")] = False,
+    out: Annotated[
+        str, typer.Option("--out", help="A new file; standard output when left out.")
+    ] = "",
+    json: Json = False,
+) -> Result:
+    """Write the statements of this folder's project in PMM version 1, as JSON lines or one file."""
+    from openmem.memory.portability import document, exported, json_lines
+
+    run = run_of(context)
+    scope = scope_here(run)
+    if form not in ("jsonl", "json"):
+        raise Usage(f"--format is {form!r}, expected jsonl or json.")
+    if bank and all_banks:
+        raise Usage("give --bank or --all-banks, not both.")
+    with opened(run, scope) as memories:
+        banks = [name for name, *_ in memories.ledger.banks()] if all_banks else [bank]
+        found: Iterator[Memory] = chain.from_iterable(
+            exported(memories, scope, bank=one, with_passages=passages) for one in banks
+        )
+        held = list(found)
+    name = "" if all_banks else bank or scope.bank
+    text = document(held, name) + "\n" if form == "json" else _joined(json_lines(held))
+    data: dict[str, Any] = {"bank": name, "memories": len(held), "out": out, "format": form}
+    if not out:
+        data["text"] = text
+        return Result(data=data, lines=tuple(text.removesuffix("\n").split("\n")) if text else ())
+    try:
+        descriptor = os.open(out, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    except FileExistsError:
+        raise Failed(f"{out} exists already; it is left as it is.") from None
+    with os.fdopen(descriptor, "w", encoding="utf-8", newline="\n") as file:
+        file.write(text)
+    return Result(data=data, lines=(f"Wrote {len(held)} memories to {out}.",))
+
+
+def _joined(lines: Iterator[str]) -> str:
+    return "".join(f"{line}\n" for line in lines)
+
+
+@command(
+    memory,
+    "import",
+    short="Take memories in from a file.",
+    effect="changes files",
+    effect_words="adds what is new; what was forgotten here stays forgotten.",
+    example="openmem memory import memories.jsonl --dry-run",
+)
+def import_(
+    context: typer.Context,
+    file: Annotated[str, typer.Argument(help="PMM 1, JSON lines or one document; - reads it.")],
+    bank: Bank = "",
+    own_banks: Annotated[
+        bool, typer.Option("--own-banks", help="Into the banks that the records name.")
+    ] = False,
+    pending: Annotated[
+        bool, typer.Option("--pending", help="All wait for review, whatever the file states.")
+    ] = False,
+    dry_run: DryRun = False,
+    json: Json = False,
+) -> Result:
+    """Take in what a file holds: what is new, masked. A bad line is named; the others come in."""
+    from openmem.cli.render.memory import imported_lines
+    from openmem.memory.portability import import_records
+
+    run = run_of(context)
+    scope = scope_here(run)
+    try:
+        data = sys.stdin.buffer.read() if file == "-" else _read(file)
+    except FileNotFoundError:
+        raise Usage(f"there is no file {file}.") from None
+    scope.bank_to_write(bank)  # a denied folder leaves no file behind
+    with opened(run, scope, "dry" if dry_run else "write") as memories:
+        outcome = imported(
+            import_records(
+                memories,
+                scope,
+                data,
+                key=memories.key,
+                bank=bank,
+                own_banks=own_banks,
+                as_pending=pending,
+                dry_run=dry_run,
+            )
+        )
+    lines = imported_lines(outcome, is_dry=dry_run)
+    problems = tuple(
+        Failed(f"line {entry['line']}: {entry['why']}.", code="bad-record")
+        for entry in outcome["errors"]
+    )
+    is_useless = bool(problems) and not outcome["added"] and not outcome["known"]
+    return Result(
+        data={**outcome, "dry_run": dry_run},
+        lines=tuple(lines),
+        problems=problems if run.is_json else (),
+        exit_status=FAILED if is_useless else 0,
+    )
+
+
+def _read(path: str) -> bytes:
+    with open(path, "rb") as file:
+        return file.read()
+
+
+@command(
+    memory,
+    "status",
+    short="Say how memory fares.",
+    effect="read-only",
+    example="openmem memory status",
+)
+def status(context: typer.Context, bank: Bank = "", json: Json = False) -> Result:
+    """Count what is remembered in this folder's bank, what waits, and what was spent today."""
+    from openmem.cli.render.memory import status_lines
+    from openmem.memory.status import status_of
+
+    run = run_of(context)
+    scope = scope_here(run)
+    config = config_here(run, scope)
+    with opened(run, scope) as memories:
+        found = asdict(status_of(memories, scope.bank_to_read(bank)))
+    lines = status_lines(
+        found, daily_tokens=config.number("memory.daily_tokens"), width=run.console.width
+    )
+    is_empty = not found["statements"] and not found["passages"]
+    return Result(
+        data=found, lines=tuple(lines), notes=moved_note(run, scope, bank) if is_empty else ()
+    )
+
+
+@command(
+    memory,
+    "reflect",
+    short="Answer a question from memory.",
+    effect="read-only",
+    effect_words="read-only; asks a model only where one is named and memory.reflect is on.",
+    example='openmem memory reflect "what do deploys need?"',
+)
+def reflect(
+    context: typer.Context,
+    question: Annotated[str, typer.Argument(help="What to answer.")],
+    bank: Bank = "",
+    json: Json = False,
+) -> Result:
+    """Answer from what is remembered; without a model the memories are the answer."""
+    from openmem.cli.console import visible
+    from openmem.cli.render.memory import memory_lines
+    from openmem.memory.reflect import reflect as think
+    from openmem.memory.reflect import route_of
+    from openmem.memory.spend import Budget
+
+    run = run_of(context)
+    scope = scope_here(run)
+    config = config_here(run, scope)
+    with opened(run, scope) as memories:
+        reflection = think(
+            memories,
+            scope,
+            question,
+            bank=bank,
+            route=route_of(config, run.paths.environ),
+            budget=Budget(run.paths, config.number("memory.daily_tokens")),
+        )
+    found = [record(one.memory) for one in reflection.found]
+    data = {
+        "text": reflection.text,
+        "why": reflection.why,
+        "tokens": reflection.tokens,
+        "memories": found,
+    }
+    if reflection.text:
+        return Result(data=data, lines=tuple(visible(reflection.text).split("\n")))
+    head = f"Recalled, not put together: {reflection.why}"
+    lines = memory_lines(found, head=head, now_seconds=time.time(), width=run.console.width)
+    return Result(data=data, lines=tuple(lines))
