@@ -42,9 +42,9 @@ class Wanted:
     """What should stand in an agent's settings: True there, False not there, None as it is.
 
     `trust_hooks`: True marks them as trusted where the agent asks for that, after the person saw
-    what they run. `port`: of the proxy. `upstream`: where the agent's requests go once `proxy` is False; "" for
-    the agent's own default. `projects`: folders whose own settings are looked at too, for entries
-    of ours that stand there a second time.
+    what they run. `port`: of the proxy. `upstream`: where the agent's requests go once `proxy` is
+    False; "" for the agent's own default. `projects`: folders whose own settings are looked at
+    too, for entries of ours that stand there a second time.
     """
 
     hooks: bool | None = True

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 
 from openmem.agents.agent import Agent, Detected, Wanted, Wired
 from openmem.agents.claude_code.agent import ClaudeCode
+from openmem.agents.codex.agent import Codex
 
-AGENTS: Mapping[str, Agent] = {agent.name: agent for agent in (ClaudeCode(),)}
+AGENTS: Mapping[str, Agent] = {agent.name: agent for agent in (ClaudeCode(), Codex())}
 
 __all__ = ["AGENTS", "Agent", "Detected", "Wanted", "Wired"]

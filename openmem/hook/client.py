@@ -27,7 +27,7 @@ _SOCKET_SHARE = 0.6  # of the budget; what is left is enough to do the work here
 _PORT_SECONDS = 0.15  # a loopback port answers or refuses at once, unless its queue is full
 _LINE_LIMIT_BYTES = 8 * 1024 * 1024  # what the control socket takes
 _INPUT_LIMIT_BYTES = 32 * 1024 * 1024
-_FORWARDED = ("CLAUDE_PID", "CLAUDE_PROJECT_DIR", "CLAUDE_CONFIG_DIR", "HOME")
+_FORWARDED = ("CLAUDE_PID", "CLAUDE_PROJECT_DIR", "CLAUDE_CONFIG_DIR", "CODEX_HOME", "HOME")
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -89,7 +89,12 @@ def _arguments(argv: list[str]) -> tuple[str, str]:
 def _environ(agent: str) -> dict[str, str]:
     """Return what the work may know of the environment: no key, no token, no address."""
     environ = {name: os.environ[name] for name in _FORWARDED if name in os.environ}
-    port = routed_port(os.environ.get("ANTHROPIC_BASE_URL", ""), agent)
+    if agent == "codex":
+        from openmem.hook.codex import port_in_settings
+
+        port = port_in_settings(environ)
+    else:
+        port = routed_port(os.environ.get("ANTHROPIC_BASE_URL", ""), agent)
     environ["OPENMEM_HOOK_PORT"] = str(port)
     environ["OPENMEM_HOOK_PARENT"] = str(os.getppid())
     return environ

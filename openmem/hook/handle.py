@@ -34,7 +34,8 @@ from openmem.hook.payload import Moment, decode, moment_of
 from openmem.hook.remembering import hand_over, recall_text
 
 EVENTS = ("session-start", "prompt", "stop")
-AGENTS = ("claude-code",)
+_CODEX = "codex"
+AGENTS = ("claude-code", _CODEX)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,13 +47,17 @@ class HookReply:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Session:
-    """A session of which something may be kept, at one event. `decision`: what may be done."""
+    """A session of which something may be kept, at one event. `decision`: what may be done.
+
+    `is_known`: an earlier event registered it.
+    """
 
     sid: str
     agent: str
     moment: Moment
     workspace: Workspace
     decision: Decision
+    is_known: bool = False
 
 
 Recall = Callable[[str, Session], str]
@@ -80,9 +85,9 @@ def handle(
 ) -> HookReply:
     """Return the reply to an event; registers the session on the way. Never raises OSError.
 
-    `environ`: what the client forwards (`CLAUDE_*`, `OPENMEM_HOOK_PORT`, "0" when the agent's
-    requests do not come to us, `OPENMEM_HOOK_PARENT`). `recall` gives text for the model at an
-    event, `retain` keeps a finished turn; left out, the memory half does both.
+    `environ`: what the client forwards (`CLAUDE_*`, `CODEX_HOME`, `OPENMEM_HOOK_PORT`, "0" when
+    the agent's requests do not come to us, `OPENMEM_HOOK_PARENT`). `recall` gives text for the
+    model at an event, `retain` keeps a finished turn; left out, the memory half does both.
     """
     if event not in EVENTS or agent not in AGENTS:
         note(paths, event, agent, "unknown event or agent")
@@ -148,7 +153,14 @@ def _register(
         write_registration(paths, wanted)
     if not (decision.store or may_have_bank):
         return None
-    return Session(sid=sid, agent=agent, moment=moment, workspace=workspace, decision=decision)
+    return Session(
+        sid=sid,
+        agent=agent,
+        moment=moment,
+        workspace=workspace,
+        decision=decision,
+        is_known=known is not None,
+    )
 
 
 def _agent_pid(environ: Mapping[str, str]) -> int:
@@ -195,16 +207,29 @@ def _reply(
             if len(words) == 1:
                 said = texts.TRIM_REQUESTED if is_routed else texts.TRIM_UNROUTED
                 return HookReply(stdout=texts.block_output(said))
-    elif is_routed and _has_tools(environ):
+    elif is_routed and _has_tools(session.agent, environ) and not _was_told(session):
         pieces.append(texts.session_start_text(session.sid))
     if session.decision.recall:
         pieces.append(recall(event, session))
     return HookReply(stdout=texts.context_output(event, "\n\n".join(p for p in pieces if p)))
 
 
-def _has_tools(environ: Mapping[str, str]) -> bool:
-    """Return whether Claude Code is told of our MCP server; a session is not sent after tools
-    that it does not have. Searched as bytes: the file is the agent's own and may be large."""
+def _was_told(session: Session) -> bool:
+    """Return whether the session holds our text already, and its agent would add it once more.
+
+    Claude Code leaves out what it was told before; Codex adds it again on every resume.
+    """
+    is_resumed = session.moment.source == "resume" and session.is_known
+    return session.agent == _CODEX and is_resumed
+
+
+def _has_tools(agent: str, environ: Mapping[str, str]) -> bool:
+    """Return whether the agent is told of our MCP server; a session is not sent after tools that
+    it does not have. Searched as bytes: the file is the agent's own and may be large."""
+    if agent == _CODEX:
+        from openmem.hook import codex  # only what runs for Codex pays for it
+
+        return codex.has_tools(environ)
     home = environ.get("HOME", "")
     folder = environ.get("CLAUDE_CONFIG_DIR", "") or home
     try:
