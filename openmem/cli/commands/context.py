@@ -166,12 +166,16 @@ def search_(
     include_echo: Annotated[
         bool, typer.Option("--include-echo", help="Also rows that repeat openmem's own answers.")
     ] = False,
+    count: Annotated[
+        bool,
+        typer.Option("--count", help="Count lines, by what --pattern captures; show no rows."),
+    ] = False,
     json: Json = False,
 ) -> Result:
     """Search the stored sessions of this folder's project, or of all."""
     from openmem.base.policy import bank_of, load_policy
     from openmem.base.workspace import workspace_of
-    from openmem.cli.render.context import hit_lines
+    from openmem.cli.render.context import count_lines, hit_lines
     from openmem.context.search.engine import search
     from openmem.context.search.query import Query, Scope
 
@@ -188,6 +192,7 @@ def search_(
         limit=limit,
         session_id=session_id_of(run, session) if session else "",
         include_echo=include_echo,
+        group=count and bool(pattern),
     ).checked()
     scope = Scope(all_workspaces=True)
     if not session and not all_workspaces:
@@ -196,9 +201,13 @@ def search_(
         scope = Scope(workspace_key=key, policy=policy)
     page = search(run.paths, asked, scope)
     data = _page_data(page)
-    lines = hit_lines(data, now_seconds=time.time(), width=run.console.width)
+    if count:
+        data["hits"] = []
+        lines = count_lines(data)
+    else:
+        lines = hit_lines(data, now_seconds=time.time(), width=run.console.width)
     notes: list[str] = []
-    if not page.hits and not scope.all_workspaces:
+    if not page.total_matches and not scope.all_workspaces:
         notes.append("Only this folder's project was searched; everywhere:  --all-workspaces")
     if page.timed_out:
         notes.append("The time was up before everything was searched; narrow it with --session.")
@@ -218,6 +227,8 @@ def _page_data(page: Page) -> dict[str, Any]:
         "hits": hits,
         "total_matches": page.total_matches,
         "line_matches": page.line_matches,
+        "groups": [{"captured": list(values), "lines": n} for values, n in page.groups],
+        "group_count": page.group_count,
         "mode": page.mode,
         "timed_out": page.timed_out,
         "sessions_searched": page.sessions_searched,

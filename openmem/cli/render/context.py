@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from openmem.cli.console import visible, wrapped
+from openmem.cli.render.plan import counted
 from openmem.cli.render.table import cells, clipped, columns
 
 _THREADS_SHOWN = 3
@@ -236,6 +237,22 @@ def hit_lines(data: Mapping[str, Any], *, now_seconds: float, width: int) -> lis
         "",
         f"All of a row:  openmem context show {first['session_id'][:8]} --row {first['seq']}",
     ]
+
+
+def count_lines(data: Mapping[str, Any]) -> list[str]:
+    """Return how many lines match, and how many for each capture, the most frequent first."""
+    lines = [
+        f"{counted(data['line_matches'], 'line')} in {counted(data['total_matches'], 'row')} "
+        f"of {counted(data['sessions_searched'], 'session')}"
+    ]
+    if data["groups"]:
+        rows = [["LINES", "CAPTURED"]]
+        rows += [
+            [str(group["lines"]), visible("  ".join(group["captured"]))] for group in data["groups"]
+        ]
+        lines += ["", *columns(rows)]
+    left = data["group_count"] - len(data["groups"])
+    return [*lines, f"{left} more captures"] if left > 0 else lines
 
 
 def _hit_head(hit: Mapping[str, Any], now_seconds: float, width: int) -> str:

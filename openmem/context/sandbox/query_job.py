@@ -55,6 +55,12 @@ _FUNCTION_NAMES = """
     match bm25 highlight snippet
 """
 _FUNCTIONS = frozenset(_FUNCTION_NAMES.split())
+_NOT_OURS = "a virtual table that is not the session's"
+# Tables that SQLite may have built in; it does not say which one it was about to open.
+_MODULES = (
+    "dbstat sqlite_dbpage sqlite_stmt bytecode tables_used fts3tokenize fts5vocab fts4aux"
+    " generate_series completion fsdir zipfile csv sqlite_dbdata sqlite_dbptr"
+)
 
 
 def run_query(job: Mapping[str, object]) -> None:
@@ -77,7 +83,12 @@ def run_query(job: Mapping[str, object]) -> None:
     except (sqlite3.Error, sqlite3.Warning, ValueError) as error:
         message = str(error)
         if denied:
-            say({"error": "denied", "message": denied[0]})
+            say(
+                {
+                    "error": "denied",
+                    "message": denied[0] + _module_named(denied[0], str(job["sql"])),
+                }
+            )
         elif faults:
             say({"error": "sql", "message": faults[0]})
         elif message == "interrupted":
@@ -133,10 +144,16 @@ def _authorizer(
         if action == sqlite3.SQLITE_PRAGMA and first == "data_version" and second is None:
             return sqlite3.SQLITE_OK
         if action == sqlite3.SQLITE_UPDATE and first == "sqlite_master":
-            return refuse("a virtual table that is not the session's")
+            return refuse(_NOT_OURS)
         return refuse(f"action {action} on {first}")
 
     return authorize
+
+
+def _module_named(refused: str, sql: str) -> str:
+    words = set(re.findall(r"\w+", sql.lower())) if refused == _NOT_OURS else set()
+    named = [name for name in _MODULES.split() if name in words]
+    return f" ({', '.join(named)})" if named else ""
 
 
 def _collect(cursor: sqlite3.Cursor, columns: list[str]) -> dict[str, object]:

@@ -105,7 +105,7 @@ class Page:
     nearly every row is not counted when another one is not. `line_matches`: lines with every
     word, or lines that match the pattern. `mode`: "lexical", or "literal" when a word was only
     found inside of others. `timed_out`: counts are of what was reached in time. `groups`: captures
-    of a pattern with their number of lines. `databases`: session → file, of those with a hit.
+    of a pattern with their number of lines, the most frequent ones; `group_count`: of how many.
     """
 
     hits: tuple[Hit, ...] = ()
