@@ -8,6 +8,7 @@ import socket
 import stat
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -237,13 +238,12 @@ def test_a_deep_home_folder_uses_the_short_place_if_it_is_private(tmp_path: Path
     """`Paths.control_socket`: a Unix socket's name holds about a hundred bytes."""
     deep = tmp_path / ("d" * 60) / ("e" * 60)
     deep.mkdir(parents=True)
-    short = tmp_path / "rt"
-    short.mkdir(mode=0o700)
-    with installation(deep) as copy:
-        copy.environ["XDG_RUNTIME_DIR"] = str(short)
+    # Not below tmp_path, which is long enough by itself when tests run side by side.
+    with tempfile.TemporaryDirectory(prefix="om-") as short, installation(deep) as copy:
+        copy.environ["XDG_RUNTIME_DIR"] = short
         copy.paths = Paths(copy.environ)
         folder = os.path.dirname(copy.paths.control_socket)
-        assert folder.startswith(str(short))
+        assert folder.startswith(short)
         copy.launch("--detach")
         copy.worker()
         assert call(copy.paths, {"op": "ping"}, 30)["ok"] is True
