@@ -175,8 +175,8 @@ def _age_out_daily(paths: Paths, act: Callable[[], int]) -> None:
         path = f"{folder}/{name}"
         if name != ".swept" and os.stat(path).st_mtime < now - 90 * _DAY_SECONDS:
             os.unlink(path)
-    with open(mark, "wb"):
-        os.utime(mark)
+    os.close(os.open(mark, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
+    os.utime(mark)
 
 
 def _order_of(data: bytes) -> Order | None:
