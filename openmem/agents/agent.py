@@ -19,7 +19,8 @@ class Detected:
     `config_dir`, `settings_file`, `mcp_file`: where it keeps its settings; may not exist yet.
     `upstream`: where its requests go now, "" when that is already us. `upstream_source`: who says
     so: "settings", "environment" or "default". `defaults`: addresses that the agent goes to by
-    itself, first the one for how it is logged in. `problems`: what keeps us from wiring it, each
+    itself, first the one for how it is logged in. `is_routable`: its requests can be sent to us.
+    `problems`: what keeps us from wiring it, each
     one sentence; `warnings`: what a person should know before it is wired.
     """
 
@@ -33,6 +34,7 @@ class Detected:
     upstream: str = ""
     upstream_source: str = "default"
     defaults: tuple[str, ...] = ()
+    is_routable: bool = True
     problems: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
 

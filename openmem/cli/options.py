@@ -146,6 +146,14 @@ Hooks = Annotated[
         show_default=False,
     ),
 ]
+TrustHooks = Annotated[
+    bool | None,
+    typer.Option(
+        "--trust-hooks/--no-trust-hooks",
+        help="Mark openmem's own hooks as trusted in Codex, which else passes them over.",
+        show_default=False,
+    ),
+]
 Mcp = Annotated[
     bool | None,
     typer.Option(

@@ -184,8 +184,8 @@ class Plan:
     def __add__(self, other: Plan) -> Plan:
         """Return both plans, this one first; a warning that both hold is said once.
 
-        A write that starts from what an earlier one leaves is folded into it, so a file is shown,
-        copied and written once.
+        A write that starts from what an earlier one leaves is folded into it, and one that both
+        hold is kept once, so a file is shown, copied and written once.
         """
         return Plan(
             actions=_folded(self.actions + other.actions),
@@ -211,6 +211,8 @@ def _folded(actions: tuple[Action, ...]) -> tuple[Action, ...]:
             place = places[action.path]
             earlier = found[place]
             assert isinstance(earlier, WriteFile)
+            if (earlier.before, earlier.data) == (action.before, action.data):
+                continue
             if earlier.after == action.before and earlier.form == action.form:
                 found[place] = _joined(earlier, action)
                 continue

@@ -124,7 +124,7 @@ def prove_agent(system: System, paths: Paths, facts: Facts, choice: Choice, name
     for word, is_wanted, is_there in (
         ("hooks", choice.hooks, len(wired.hooks) == len(AGENTS[name].events)),
         ("MCP", choice.mcp, wired.mcp),
-        ("address", choice.has_proxy, wired.port == choice.port),
+        ("address", choice.has_proxy and known.detected.is_routable, wired.port == choice.port),
     ):
         if is_wanted:
             (has if is_there else lacks).append(word)
@@ -135,7 +135,11 @@ def prove_agent(system: System, paths: Paths, facts: Facts, choice: Choice, name
             detail=f"{', '.join(lacks)} missing on disk",
             advice=f"openmem install-coding-agent --agent {name}",
         )
-    return Proof(name=title, outcome="ok", detail=f"{', '.join(has)}; read back from disk")
+    detail = f"{', '.join(has)}; read back from disk"
+    if choice.hooks and wired.untrusted:
+        advice = f"/hooks in {title}, or: openmem install-coding-agent --agent {name} --trust-hooks"
+        return Proof(name=title, outcome="warning", detail=f"{detail}; untrusted", advice=advice)
+    return Proof(name=title, outcome="ok", detail=detail)
 
 
 def prove_recording(paths: Paths) -> Proof:

@@ -57,6 +57,17 @@ QUESTIONS: tuple[Question, ...] = (
         when=_has_agents,
     ),
     Question(
+        name="trust_hooks",
+        kind="bool",
+        flag="--trust-hooks/--no-trust-hooks",
+        ask="Let Codex run these hooks without asking you first? What they run is shown below.",
+        help="Mark openmem's own hooks as trusted in Codex, which else passes them over.",
+        default=lambda facts: False,
+        when=lambda facts, answers: (
+            bool(answers.get("hooks")) and "codex" in _names(answers.get("agents"))
+        ),
+    ),
+    Question(
         name="mcp",
         kind="bool",
         flag="--mcp/--no-mcp",

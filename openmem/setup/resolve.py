@@ -53,6 +53,7 @@ class Choice:
     store_git: bool | None
     store_other: bool | None
     server: Server | None = None
+    trust_hooks: bool | None = None
 
 
 def decide(
@@ -78,8 +79,9 @@ def decide(
         missing=tuple(name for name in named if name not in agents),
         hooks=answered.flag("hooks"),
         mcp=answered.flag("mcp"),
-        # Only a yes or a stated no touches the permissions: they are the person's own.
+        # Only a yes or a stated no touches permissions and trust: they are the person's own.
         allow_tools=answered.flag("allow_tools") if "allow_tools" in answered.stated else None,
+        trust_hooks=answered.flag("trust_hooks") if "trust_hooks" in answered.stated else None,
         has_proxy=answered.flag("proxy"),
         port=free,
         wanted_port=answered.number("port") or facts.wanted_port,
@@ -146,6 +148,7 @@ def wanted_of(choice: Choice, facts: Facts, name: str) -> Wanted:
         mcp=choice.mcp,
         proxy=choice.has_proxy,
         allow_tools=choice.allow_tools,
+        trust_hooks=choice.trust_hooks,
         port=choice.port,
         upstream=choice.upstreams.get(name, ""),
         projects=(facts.project,) if facts.project else (),

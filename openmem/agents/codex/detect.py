@@ -64,6 +64,7 @@ def detect(system: System, environ: Mapping[str, str]) -> Detected | None:
         upstream=_upstream(provider, defaults),
         upstream_source="settings" if provider.url else "default",
         defaults=defaults,
+        is_routable=bool(provider.place),
         problems=tuple(problems),
         warnings=tuple(_warnings(system, config, provider, found)),
     )

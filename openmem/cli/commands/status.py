@@ -51,6 +51,7 @@ def status(context: typer.Context, json: Json = False) -> Result:
             entry |= {
                 "version": detected.version,
                 "hooks": len(wired.hooks) == len(agent.events),
+                "untrusted_hooks": list(wired.untrusted),
                 "mcp": wired.mcp,
                 "proxy": bool(wired.port),
                 "problem": wired.problem or "; ".join(detected.problems),

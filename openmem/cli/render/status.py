@@ -51,7 +51,8 @@ def at_a_glance(
         rows.append(
             [
                 visible(f"{agent['name']} {agent['version']}".rstrip()),
-                *("yes" if agent[part] else "no" for part in ("hooks", "mcp", "proxy")),
+                _hooks(agent),
+                *("yes" if agent[part] else "no" for part in ("mcp", "proxy")),
                 _delivered(agent, now_seconds),
             ]
         )
@@ -61,6 +62,12 @@ def at_a_glance(
     if problems:
         lines += ["", *problems]
     return [*lines, "", "Sessions:  openmem context status      Checks:  openmem doctor"]
+
+
+def _hooks(agent: Mapping[str, Any]) -> str:
+    if agent["hooks"] and agent["untrusted_hooks"]:
+        return "untrusted"
+    return "yes" if agent["hooks"] else "no"
 
 
 def _delivered(agent: Mapping[str, Any], now_seconds: float) -> str:

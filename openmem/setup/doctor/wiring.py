@@ -134,6 +134,16 @@ def _wired(name: str, events: tuple[str, ...], version: str, wired: Wired) -> li
                 advice=install,
             )
         )
+    if wired.untrusted:
+        older.append(
+            Finding(
+                name="agent",
+                outcome="warning",
+                subject=name,
+                detail=f"hooks that it passes over until trusted: {', '.join(wired.untrusted)}",
+                advice=f"in the agent: /hooks;  or: {install} --trust-hooks",
+            )
+        )
     has = [word for word, there in parts.items() if there]
     lacks = [word for word, there in parts.items() if not there]
     detail = f"{version} wired: {', '.join(has)}".strip()
