@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from openmem.base.errors import Missing
 from openmem.base.paths import Paths
 from openmem.host import lifecycle
 from openmem.plan.action import Action, Left, Plan, RemoveDir, RemoveFile, RunCommand, WriteFile
@@ -20,6 +22,10 @@ from openmem.plan.receipt import plan_uninstall, purge, receipts
 from openmem.plan.system import System
 from openmem.setup.facts import Facts
 from openmem.setup.wire import plan_unwiring
+from openmem.stack.compose import Stack
+from openmem.stack.engine import connect
+from openmem.stack.plan import SERVICES
+from openmem.stack.volumes import volume_names
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +66,7 @@ def kept(paths: Paths) -> Kept:
 def plan_removal(system: System, paths: Paths, facts: Facts, *, is_purge: bool) -> Plan:
     """Return the plan that takes everything back. What stays is in `left`."""
     back = plan_uninstall(system, paths)
+    back = replace(back, actions=tuple(one for one in back.actions if not _starts_stack(one)))
     if not is_purge:
         back = _without_own(back, paths)
     ahead = preview(replace(back, undoes=()), system)
@@ -69,13 +76,15 @@ def plan_removal(system: System, paths: Paths, facts: Facts, *, is_purge: bool) 
 def _without_own(plan: Plan, paths: Paths) -> Plan:
     """Leave settings and policy as they are, and the proxy to `finish`, which lets it drain."""
     own = paths.config_dir.rstrip("/") + "/"
+    # The keys of a stack open its volumes, which stay.
+    kept = (own, paths.stack_dir.rstrip("/") + "/")
     actions: list[Action] = []
     for action in plan.actions:
         if isinstance(action, RunCommand) and action.argv[-1:] == ("--stop",):
             continue
         if isinstance(action, WriteFile | RemoveFile | RemoveDir) and (
             action.path + "/"
-        ).startswith(own):
+        ).startswith(kept):
             continue
         if isinstance(action, RemoveDir) and own.startswith(action.path.rstrip("/") + "/"):
             continue
@@ -91,6 +100,42 @@ def _kept_files(paths: Paths) -> tuple[Left, ...]:
         for path, what in names.items()
         if os.path.isdir(path)
     )
+
+
+def _starts_stack(action: Action) -> bool:
+    """Return whether an undo would start a provider that an earlier run had left."""
+    return isinstance(action, RunCommand) and action.argv[-2:-1] == ("up",)
+
+
+def volumes_of(paths: Paths) -> tuple[str, ...]:
+    """Return the volumes that hold what providers stored here, those that exist."""
+    names = [
+        name
+        for provider in SERVICES
+        if Stack(paths, provider).exists()
+        for name in volume_names(provider)
+    ]
+    if not names:
+        return ()
+    try:
+        engine = connect(paths.environ)
+    except Missing:
+        return tuple(names)  # they may be there; who removes them by hand is told
+    try:
+        return tuple(engine.volumes(names))
+    finally:
+        engine.close()
+
+
+def remove_volumes(paths: Paths, names: Sequence[str]) -> None:
+    """Remove volumes with all that is in them. Missing without an engine."""
+    if names:
+        engine = connect(paths.environ)
+        try:
+            for name in names:
+                engine.remove_volume(name)
+        finally:
+            engine.close()
 
 
 def finish(paths: Paths, *, is_purge: bool) -> tuple[lifecycle.Stopped, tuple[Left, ...]]:

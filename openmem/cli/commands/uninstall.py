@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from openmem.base.errors import Usage
 from openmem.cli.command import command, run_of
 from openmem.cli.envelope import Result
 from openmem.cli.options import Diff, DryRun, Json, Quiet, Yes
@@ -28,6 +29,13 @@ def uninstall(
         bool,
         typer.Option("--purge", help="Remove settings, policy and every stored session too."),
     ] = False,
+    volume: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--volume",
+            help="With --purge: remove this volume of a provider too, for good; may be repeated.",
+        ),
+    ] = None,
     dry_run: DryRun = False,
     yes: Yes = False,
     diff: Diff = False,
@@ -36,7 +44,7 @@ def uninstall(
 ) -> Result:
     """Take openmem out of this machine's settings; files get the bytes of before."""
     from openmem.cli.flow import Telling, Wish, agree, described_data, screen
-    from openmem.cli.render.plan import left_lines
+    from openmem.cli.render.plan import Entry, left_lines
     from openmem.cli.render.uninstall import end_lines, purged
     from openmem.host import lifecycle
     from openmem.plan.action import Left
@@ -45,7 +53,7 @@ def uninstall(
     from openmem.plan.system import RealSystem
     from openmem.setup.facts import Facts
     from openmem.setup.look import look_at_agents
-    from openmem.setup.uninstall import finish, kept, plan_removal
+    from openmem.setup.uninstall import finish, kept, plan_removal, remove_volumes, volumes_of
 
     run = run_of(context)
     run.console.is_quiet = quiet
@@ -55,12 +63,23 @@ def uninstall(
     facts = Facts(agents=look_at_agents(system, paths))
     plan = plan_removal(system, paths, facts, is_purge=purge)
     more = purged(kept(paths), paths) if purge else []
+    volumes = volumes_of(paths) if purge else ()
+    for name in volume or ():
+        if name not in volumes:
+            raise Usage(
+                f"{name!r} is no volume of openmem that is here.",
+                hint=f"There are: {', '.join(volumes) or 'none'}. They go with --purge only.",
+            )
+    more += [Entry(mark="-", name=name, why="for good: a provider's data") for name in volume or ()]
+    spared = [name for name in volumes if name not in (volume or ())]
+    words = [f"A provider's data stay: docker volume rm {name}" for name in spared]
     telling = Telling(
-        more=more, question="Remove all of this for good?" if purge else "Take it out?"
+        more=more, notes=words, question="Remove all of this for good?" if purge else "Take it out?"
     )
     wish = Wish(label="uninstall", is_dry=dry_run, is_agreed=yes, shows_diff=diff)
     data = described_data(plan, system)
     data["purged"] = [paths.config_dir, paths.state_dir] if purge else []
+    data["volumes"] = {"removed": list(volume or ()), "left": spared}
     is_done = plan.is_empty and not more and not lifecycle.status(paths).running
     if dry_run or is_done:
         return Result(data=data, lines=tuple(screen(run, plan, wish, telling, data["actions"])))
@@ -74,6 +93,7 @@ def uninstall(
             label="uninstall",
         )
         left += receipt.left
+    remove_volumes(paths, volume or ())
     stopped, stay = finish(paths, is_purge=purge)
     left += stay
     new = [x for x in left if x not in plan.left]  # the others have been shown with the plan
