@@ -7,7 +7,7 @@ from collections.abc import Callable
 from openmem.base.errors import OpenmemError
 from openmem.base.paths import Paths
 from openmem.plan.system import System
-from openmem.setup.doctor import machine, serving, settings, store, wiring
+from openmem.setup.doctor import machine, provider, serving, settings, store, wiring
 from openmem.setup.doctor.finding import Finding
 
 Check = Callable[[], Finding | list[Finding] | None]
@@ -39,6 +39,7 @@ def findings(system: System, paths: Paths, *, has_network: bool) -> list[Finding
             lambda: serving.check_proxy(paths, status, addressed, wiring.port_in_settings(paths)),
         ),
         ("store", lambda: store.check_store(paths)),
+        ("provider", lambda: provider.check_provider(paths, has_network=has_network)),
     ]
     for name, check in checks:
         found += _outcome(name, check)
