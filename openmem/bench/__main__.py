@@ -21,6 +21,8 @@ def main(argv: list[str]) -> int:
         parser.add_argument(word, default="", help="for context: separated by commas")
     parser.add_argument("--window", type=int, default=0, help="for context: in tokens")
     parser.add_argument("--seed", type=int, default=42, help="for context: of the task")
+    for word in ("--data", "--transcripts"):
+        parser.add_argument(word, default="", help="for recall: file of conversations; a folder")
     parser.add_argument("--json", action="store_true", help="print the figures as JSON")
     chosen = parser.parse_args(argv)
     try:
@@ -31,7 +33,14 @@ def main(argv: list[str]) -> int:
             window=chosen.window,
             seed=chosen.seed,
         )
-        report = run(chosen.name, repeats=chosen.repeats, claude=chosen.claude, wanted=wanted)
+        report = run(
+            chosen.name,
+            repeats=chosen.repeats,
+            claude=chosen.claude,
+            wanted=wanted,
+            data=chosen.data,
+            transcripts=chosen.transcripts,
+        )
     except OpenmemError as fault:
         print(f"openmem: {fault.message} {fault.hint}".rstrip(), file=sys.stderr)
         return fault.exit_status

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from openmem.bench import first_run, hook, proxy, stream
+from openmem.bench import first_run, hook, proxy, recall, stream
 from openmem.bench.context.bench import Wanted
 from openmem.bench.context.bench import run as run_context
+from openmem.bench.store.bench import run as run_store
 
 
 class AnyReport(Protocol):
@@ -24,16 +25,25 @@ BENCHES: dict[str, str] = {
     "hook": "CPU of a hook against an interpreter that does nothing.",
     "proxy": "Time to first byte while recording against a bare pass-through.",
     "proxy-trimming": "The same for large sessions, with trimming and compression on.",
+    "recall": "How well, how fast and how quietly memories are found, beside BM25.",
+    "store": "What is stored: time, size, searches and memory, against plain tables and ripgrep.",
     "stream": "Lateness of a stream while new content is recorded beside it.",
 }
 
 
 def run(
-    name: str, *, repeats: int = 0, claude: str = "", wanted: Wanted | None = None
+    name: str,
+    *,
+    repeats: int = 0,
+    claude: str = "",
+    wanted: Wanted | None = None,
+    data: str = "",
+    transcripts: str = "",
 ) -> AnyReport:
     """Return a bench's report. KeyError: no such one.
 
-    `repeats`: samples, 0 for the bench's own; `claude`: for first-run; `wanted`: for context.
+    `repeats`: samples, 0 for the bench's own; `claude`: for first-run; `wanted`: for context;
+    `data` and `transcripts`: for recall.
     """
     if name == "context":
         return run_context(wanted or Wanted())
@@ -45,6 +55,10 @@ def run(
         return proxy.run(repeats=repeats or 60)
     if name == "proxy-trimming":
         return proxy.run(repeats=repeats or 40, trims=True)
+    if name == "recall":
+        return recall.run(data=data, transcripts=transcripts, repeats=repeats)
+    if name == "store":
+        return run_store(repeats=repeats or 9)
     if name == "stream":
         return stream.run(repeats=repeats or 7)
     raise KeyError(name)

@@ -52,6 +52,12 @@ def bench(
         int, typer.Option("--window", help="For context: the model's window in tokens.", min=0)
     ] = 0,
     seed: Annotated[int, typer.Option("--seed", help="For context: of the task.")] = 42,
+    data: Annotated[
+        str, typer.Option("--data", help="For recall: the file of LoCoMo's conversations.")
+    ] = "",
+    transcripts: Annotated[
+        str, typer.Option("--transcripts", help="For recall: Claude Code's files, for prompts.")
+    ] = "",
     json: Json = False,
 ) -> Result:
     """Measure one thing beside its floor; exit 3 when a limit is not held."""
@@ -66,7 +72,14 @@ def bench(
     if name not in BENCHES:
         raise Usage(f"there is no bench {name!r}.", hint=f"Known: {', '.join(sorted(BENCHES))}.")
     wanted = wanted_of(size=size, arms=arms, variants=variants, window=window, seed=seed)
-    report = run(name, repeats=repeats, claude=claude, wanted=wanted)
+    report = run(
+        name,
+        repeats=repeats,
+        claude=claude,
+        wanted=wanted,
+        data=data,
+        transcripts=transcripts,
+    )
     return Result(
         data=report.as_json(),
         lines=tuple(report.lines()),

@@ -11,13 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from openmem.memory.providers.local import floor
-from openmem.memory.providers.local.words import (
-    COMMON_WEIGHT,
-    Stemmer,
-    content_count,
-    shortened,
-    units_of,
-)
+from openmem.memory.providers.local.words import Stemmer, content_count, shortened, units_of
 
 
 def relevant(question: str, texts: Sequence[str]) -> list[bool]:
@@ -25,7 +19,6 @@ def relevant(question: str, texts: Sequence[str]) -> list[bool]:
     stemmer = Stemmer()
     try:
         units = units_of(stemmer.stems(shortened(question)))
-        count = sum(1 for unit in units if unit.weight >= COMMON_WEIGHT)
         told = []
         for text in texts:
             stems = stemmer.stems(text)
@@ -33,7 +26,9 @@ def relevant(question: str, texts: Sequence[str]) -> list[bool]:
             own = [unit for unit in units if held.issuperset(unit.tokens)]
             worth = [1.0] * len(own)
             mass = floor.mass_of(units, [1.0] * len(units))
-            told.append(floor.is_relevant(own, worth, mass, count, content_count(stems)))
+            told.append(
+                floor.is_relevant(own, worth, mass, content=content_count(stems), is_passage=False)
+            )
         return told
     finally:
         stemmer.close()

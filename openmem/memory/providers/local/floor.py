@@ -34,19 +34,25 @@ def is_foreign(units: Sequence[Unit], holding: Sequence[int]) -> bool:
 
 
 def is_relevant(
-    own: Sequence[Unit], weights: Sequence[float], mass: float, count: int, content: int
+    own: Sequence[Unit],
+    weights: Sequence[float],
+    mass: float,
+    *,
+    content: int,
+    is_passage: bool,
 ) -> bool:
     """Return whether a text stands above the floor.
 
-    `own`: the words of the question that it holds itself; `mass`: of the whole question; `count`:
-    how many of its words say something; `content`: how many different words of the text do.
+    `own`: the words of the question that it holds itself; `mass`: of the whole question;
+    `content`: how many different words of the text say something. What somebody once said has to
+    share more than one word with the question; a statement is about fewer things.
     """
     telling = sum(1 for unit in own if unit.weight >= COMMON_WEIGHT)
     rare = sum(1 for unit in own if unit.weight > COMMON_WEIGHT)
-    if not telling or not mass:
+    if not telling or not mass or (is_passage and (telling < 2 or not rare)):
         return False
     share = mass_of(own, weights) / mass
-    if share >= MOST and (rare or telling > 1 or count == 1):
+    if share >= MOST and (rare or telling > 1):
         return True
     if share >= MUCH and rare:
         return True

@@ -29,7 +29,6 @@ from openmem.memory.providers.local.bank_file import (
 )
 from openmem.memory.providers.local.rank import Found, rank, weight_of
 from openmem.memory.providers.local.words import (
-    COMMON_WEIGHT,
     Stemmer,
     Unit,
     content_count,
@@ -38,8 +37,8 @@ from openmem.memory.providers.local.words import (
     units_of,
 )
 
-_QUICK_POSTINGS = 6_000  # 3 ms; the hook's whole allowance is about 15
-_POSTINGS = 60_000
+_QUICK_POSTINGS = 3_000  # about 5 ms; the hook's whole allowance is about 15
+_POSTINGS = 20_000
 _EVERYWHERE = 0.5  # of all texts
 _TOGETHER = 500
 _FEW = 50  # in a bank this small a word that is everywhere costs nothing
@@ -143,7 +142,7 @@ class LocalProvider:
             if connection is None:
                 return []
             with _Bounded(connection, ask.seconds, file.path):
-                return _Question(connection, ask, units).hits()
+                return _Question(connection, ask, units, lambda: self._words(text)).hits()
 
     def listing(self, bank: str) -> Iterator[str]:
         """Yield the ids that a bank holds."""
@@ -182,6 +181,10 @@ class LocalProvider:
             file = self._files[bank] = BankFile(path, bank)
         return file
 
+    def _words(self, text: str) -> list[str]:
+        assert self._stemmer is not None  # the question's stems were asked for before
+        return self._stemmer.words(text)
+
     def _stems(self, text: str) -> list[str]:
         if self._stemmer is None:
             self._stemmer = Stemmer()
@@ -212,9 +215,16 @@ class _Bounded:
 
 
 class _Question:
-    """One question to one bank."""
+    """One question to one bank. `words`: gives the question's tokens as typed."""
 
-    def __init__(self, connection: sqlite3.Connection, ask: Ask, units: Sequence[Unit]) -> None:
+    def __init__(
+        self,
+        connection: sqlite3.Connection,
+        ask: Ask,
+        units: Sequence[Unit],
+        words: Callable[[], list[str]],
+    ) -> None:
+        self._words = words
         self._run: Callable[..., sqlite3.Cursor] = connection.execute
         self._ask = ask
         row = self._run("SELECT docs, tokens FROM total").fetchone()
@@ -322,7 +332,6 @@ class _Question:
         hits: list[Hit] = []
         wanted = self._ask.limit
         mass = floor.mass_of(self._units, weights)
-        count = sum(1 for unit in self._units if unit.weight >= COMMON_WEIGHT)
         for start in range(0, len(ranked), _POOL):
             part = [
                 one
@@ -337,7 +346,10 @@ class _Question:
                 if self._ask.kinds and kind not in self._ask.kinds:
                     continue
                 own, worth = [self._units[i] for i in one.own], [weights[i] for i in one.own]
-                if self._ask.has_floor and not floor.is_relevant(own, worth, mass, count, content):
+                is_passage = kind == "passage"
+                if self._ask.has_floor and not floor.is_relevant(
+                    own, worth, mass, content=content, is_passage=is_passage
+                ):
                     continue
                 hits.append(Hit(id=memory_id, score=one.score))
                 if len(hits) >= wanted:

@@ -50,7 +50,7 @@ class Unit:
 
     @property
     def phrase(self) -> str:
-        """As the index is asked for it."""
+        """As the index is asked for characters in a row; of a stem it would take another stem."""
         return '"' + " ".join(self.tokens) + '"'
 
 
@@ -69,6 +69,16 @@ class Stemmer:
         execute("INSERT INTO text (rowid, words) VALUES (1, ?)", (index_text(text),))
         rows = execute("SELECT term FROM token ORDER BY offset").fetchall()
         execute("DELETE FROM text")
+        return [str(row[0]) for row in rows]
+
+    def words(self, text: str) -> list[str]:
+        """Return the same tokens without stemming, in order."""
+        execute = self._connection.execute
+        execute("CREATE VIRTUAL TABLE IF NOT EXISTS plain USING fts5(words, tokenize='unicode61')")
+        execute("CREATE VIRTUAL TABLE IF NOT EXISTS word USING fts5vocab('plain', 'instance')")
+        execute("INSERT INTO plain (rowid, words) VALUES (1, ?)", (index_text(text),))
+        rows = execute("SELECT term FROM word ORDER BY offset").fetchall()
+        execute("DELETE FROM plain")
         return [str(row[0]) for row in rows]
 
     def close(self) -> None:
