@@ -43,7 +43,7 @@ def test_a_text_goes_as_a_file_never_as_a_field(cognee: Cognee, provider: Cognee
     """Facts of providers: a path or an address in `raw_data` is opened by the server."""
     provider.remember(BANK, [PATH])
     sent = next(one for one in cognee.asked if one.path == "/api/v1/add").body
-    assert b'name="data"; filename="m-1.txt"' in sent and b"raw_data" not in sent
+    assert b'name="data"; filename="m-1.' in sent and b"raw_data" not in sent
     assert ids(provider, "paths") == ["m-1"]
 
 
@@ -118,3 +118,12 @@ def test_what_it_cannot_do_it_says_by_name(provider: CogneeProvider) -> None:
     """Design, section 4: unsupported raises."""
     with pytest.raises(Unsupported, match="erase"):
         provider.erase(BANK)
+
+
+def test_nearer_is_better(cognee: Cognee, provider: CogneeProvider) -> None:
+    """Seen with 1.6.5: what is called a score there is a distance, 0 for the same."""
+    texts = ("Tabs in the parser.", "Tabs, spaces and parser speed in the old build.")
+    items = [dataclasses.replace(PATH, id=f"m-{n}", text=text) for n, text in enumerate(texts)]
+    provider.remember(BANK, items)
+    hits = provider.recall(BANK, Ask(text="tabs parser"))
+    assert [hit.id for hit in hits] == ["m-0", "m-1"] and hits[0].score > hits[1].score

@@ -122,8 +122,11 @@ class Cognee(Stand):
         text = files[0][1]
         data = str(uuid.uuid5(_NAMESPACE, dataset.id + hashlib.sha256(text.encode()).hexdigest()))
         is_known = data in dataset.files
+        if not is_known and any(row["name"] == files[0][0] for row in dataset.files.values()):
+            return 409, {"error": "Document already exists; use the update endpoint"}
         dataset.files[data] = {
             "id": data,
+            "name": files[0][0],
             "text": text,
             "label": json.loads(form["labels"])[0],
             "externalMetadata": json.loads(form["external_metadata"])[0],
@@ -164,14 +167,14 @@ class Cognee(Stand):
                     {
                         "kind": "chunk",
                         "text": row["text"],
-                        "score": score,
+                        "score": 1.0 - score,  # a distance, whatever its name
                         "dataset_name": name,
                         "metadata": {"data_id": row["id"], "document_name": row["label"]},
                         "raw": {"external_metadata": json.dumps(row["externalMetadata"])},
                         "source": "graph",
                     }
                 )
-        rows.sort(key=lambda row: -float(row["score"]))
+        rows.sort(key=lambda row: float(row["score"]))
         return 200, rows[: body.get("topK", 15)]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 import secrets
@@ -217,8 +218,13 @@ class CogneeProvider:
 
 
 def _file_of(item: Item) -> tuple[str, bytes]:
-    text = f"{sendable(item.text)}\n\n[openmem {item.id}]\n"
-    return f"{item.id}.txt", text.encode()
+    """Return name and bytes of a memory's file.
+
+    The name follows from the text: another text under a name that is there is refused (409, seen
+    with 1.6.5), and an update gives a file a new id in any case.
+    """
+    data = f"{sendable(item.text)}\n\n[openmem {item.id}]\n".encode()
+    return f"{item.id}.{hashlib.sha256(data).hexdigest()[:12]}.txt", data
 
 
 def _form(fields: Sequence[tuple[str, str]], file: tuple[str, bytes]) -> tuple[str, bytes]:
@@ -270,7 +276,8 @@ def _row(row: dict[str, Any]) -> tuple[Row, str]:
     found = Row(
         id=str(metadata.get("document_id") or (ends[1] if ends else "")),
         text=_MARK.sub("", text),
-        score=float(row.get("score") or 0.0),
+        # What it calls a score is a distance: 0 is the same, 2 the opposite (seen with 1.6.5).
+        score=1.0 - float(row.get("score") or 0.0) / 2,
         kind=str(metadata.get("kind") or ""),
         session_id=str(metadata.get("session") or ""),
     )
