@@ -15,7 +15,9 @@ from tests.setup.conftest import USER_SETTINGS, Machine
 pytestmark = pytest.mark.heavy
 
 OF_A_PROVIDER = {question.name for question in PROVIDER_QUESTIONS}
-ASKED = [q.ask for q in QUESTIONS if q.name not in OF_A_PROVIDER and q.name != "service"]
+# Asked where there is a service manager, and where there is Codex.
+ELSEWHERE = {"service", "trust_hooks"}
+ASKED = [q.ask for q in QUESTIONS if q.name not in OF_A_PROVIDER | ELSEWHERE]
 
 
 @pytest.fixture
