@@ -39,6 +39,14 @@ def test_drawing_facts_out_is_a_setting_and_all_of_them_are_forgotten(
     assert not any(path == "DELETE /memories" for path in mem0.paths())
 
 
+def test_a_text_without_facts_is_kept_as_it_is(mem0: Mem0) -> None:
+    """Seen with the real server: a model that sees no fact stores nothing, and says so by []."""
+    mem0.sees_no_facts = True
+    provider = provider_of(mem0, infer=True)
+    provider.remember(BANK, [BUILD])
+    assert [row["memory"] for row in mem0.rows.values()] == [TEXT]
+
+
 def test_told_twice_it_is_there_once(mem0: Mem0) -> None:
     """Facts of providers, section 2.1: without a model it does not see what is the same."""
     provider = provider_of(mem0, infer=False)

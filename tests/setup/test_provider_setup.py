@@ -10,12 +10,14 @@ from pathlib import Path
 import pytest
 
 from tests.fakes.engine_socket import FakeEngine, fake_engine
+from tests.fakes.golden import assert_golden
 from tests.fakes.installation import free_port
 from tests.fakes.memory_servers.started import KEY, STANDS, stand_of
 
 SECRET = "model-key-0123456789abcdef-XYZ"
 ROUTE = ("--model-url", "http://models.example/v1", "--model", "m", "--model-key-env", "MODEL_KEY")
 each = pytest.mark.parametrize("provider", sorted(STANDS))
+GOLDEN = Path(__file__).parent / "golden"
 QUIET = ("--no-proxy", "--no-smoke-test", "--store-git")
 
 
@@ -50,6 +52,19 @@ def test_a_dry_run_lists_every_action_masked_and_writes_nothing(
     assert "••••" in diffs["key"]
     assert any(a["kind"] == "run" and "up" in a["argv"] for a in actions)
     assert engine.commands() == []
+
+
+@each
+def test_every_byte_of_a_dry_run_is_as_it_was(
+    machine: object, engine: FakeEngine, provider: str
+) -> None:
+    """Issue 6: a dry run of every provider matches golden files."""
+    words = ("--provider", provider, "--provider-port", "48888", *ROUTE, *QUIET)
+    done = setup(machine, engine, *words, "--dry-run", "--diff", "--no-hooks", "--no-mcp")
+    assert done.status == 0, done.err
+    # Which agents and what compose there is are of the machine.
+    lines = [line for line in done.out.splitlines() if " found" not in line]
+    assert_golden(GOLDEN / f"dry-run-{provider}.txt", lines, width=200)
 
 
 @each

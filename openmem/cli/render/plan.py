@@ -79,6 +79,8 @@ def command_text(argv: Sequence[str], home: str) -> str:
     """Return a command as it would be typed."""
     if any("openmem.host.supervisor" in word for word in argv) and argv[-1] in _OWN_WORDS:
         return _OWN_WORDS[argv[-1]]
+    if any("openmem.stack" in word for word in argv) and argv[-2] in ("up", "down"):
+        return f"openmem {argv[-2]}"
     return " ".join(
         display(word, home) if word.startswith(home + "/") else shlex.quote(word) for word in argv
     )

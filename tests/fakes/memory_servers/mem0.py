@@ -18,6 +18,7 @@ _SCOPES = ("user_id", "agent_id", "run_id")
 class Mem0(Stand):
     rows: dict[str, dict[str, Any]] = field(default_factory=dict)
     is_model_down: bool = False
+    sees_no_facts: bool = False
 
     def answer(self, asked: Asked) -> Answer:
         path = segments(asked.path)
@@ -62,6 +63,8 @@ class Mem0(Stand):
             self.check_keys(message, {"role", "content"}, {"role", "content"})
             text = message["content"]
             facts = re.split(r"(?<=[.!?])\s+", text) if body.get("infer", True) else [text]
+            if self.sees_no_facts and body.get("infer", True):
+                facts = []
             for fact in facts:
                 one = str(uuid.uuid4())
                 self.rows[one] = {

@@ -44,7 +44,11 @@ class Mem0Provider:
         seconds = max(self._link.address.seconds, _MODEL_SECONDS) if self._infer else 0.0
         for item in items:
             old = self._rows_of(bank, item.id)
-            self._link.json("POST", "/memories", self._sent(bank, item), seconds=seconds)
+            body = self._sent(bank, item)
+            answer = self._link.json("POST", "/memories", body, seconds=seconds)[1]
+            if self._infer and not _results(answer):
+                # Its model saw no fact in the text; what was remembered is kept all the same.
+                self._link.json("POST", "/memories", {**body, "infer": False})
             for row in old:
                 self._remove(row)
 
