@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import socket
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -165,3 +167,32 @@ def test_banks_have_names_of_their_own_on_a_server() -> None:
     assert len(names) == 4
     assert all(c.isascii() and (c.isalnum() or c == "-") for name in names for c in name)
     assert server_name("github.com/a/b") == server_name("github.com/a/b")
+
+
+@pytest.mark.parametrize("name", ["hindsight", "mem0", "cognee"])
+def test_a_provider_as_hooks_load_it_stays_on_the_standard_library(home: Path, name: str) -> None:
+    """Design, section 3: provider clients with an injected transport are standard library only."""
+    code = (
+        "import os, sys\n"
+        "from openmem.base.paths import Paths\n"
+        "from openmem.memory.providers.base import Ask\n"
+        "from openmem.memory.providers.registry import provider_of\n"
+        "from openmem.memory.providers.wire import Unreachable\n"
+        f"provider = provider_of({name!r}, Paths(os.environ))\n"
+        "try:\n"
+        "    provider.recall('bank', Ask(text='anything', seconds=1.0))\n"
+        "except Unreachable:\n"
+        "    pass\n"
+        "names = {name.partition('.')[0] for name in sys.modules}\n"
+        "print(*sorted(names - set(sys.stdlib_module_names) - {'openmem', '__main__'}))\n"
+    )
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        port = one.getsockname()[1]
+    root = str(Path(__file__).resolve().parents[2])
+    environ = {"HOME": str(home), "OPENMEM_SERVER_PORT": str(port), "PYTHONPATH": root}
+    done = subprocess.run(
+        [sys.executable, "-S", "-c", code], env=environ, capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == []
