@@ -23,6 +23,7 @@ BENCHES: dict[str, str] = {
     "context": "Whether what was trimmed can be had back, and what the cache is spared.",
     "first-run": "What openmem adds to one `claude -p` run.",
     "hook": "CPU of a hook against an interpreter that does nothing.",
+    "hook-memory": "The same with 100,000 statements remembered about the project.",
     "proxy": "Time to first byte while recording against a bare pass-through.",
     "proxy-trimming": "The same for large sessions, with trimming and compression on.",
     "recall": "How well, how fast and how quietly memories are found, beside BM25.",
@@ -51,6 +52,8 @@ def run(
         return first_run.run(repeats=repeats or 9, claude=claude)
     if name == "hook":
         return hook.run(repeats=repeats or 31)
+    if name == "hook-memory":
+        return hook.run(repeats=repeats or 24, statements=100_000)
     if name == "proxy":
         return proxy.run(repeats=repeats or 60)
     if name == "proxy-trimming":

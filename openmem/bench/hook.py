@@ -11,9 +11,11 @@ import os
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from openmem.base.errors import Failed
 from openmem.bench.figures import Figure, Report, median
+from openmem.bench.seeding import seed
 from openmem.bench.stage import Stage, free_port
 
 SOCKET_LIMIT = 3.5
@@ -21,21 +23,45 @@ STANDALONE_LIMIT = 8.0
 EVENTS = {"session-start": "SessionStart", "prompt": "UserPromptSubmit", "stop": "Stop"}
 
 
-def run(*, repeats: int = 31) -> Report:
-    """Return the figures for each wired event, with the proxy up and with it stopped."""
+def run(*, repeats: int = 31, statements: int = 0) -> Report:
+    """Return the figures for each wired event, with the proxy up and with it stopped.
+
+    `statements`: so many are remembered about the project before, and prompts vary.
+    """
     figures: list[Figure] = []
     with Stage() as stage:
         upstream = stage.upstream()
         try:
             wire(stage, upstream)
+            prompts = seed(stage.environ(), stage.project, statements) if statements else []
             commands = hook_commands(stage)
-            figures += _measure(stage, commands, "by the socket", SOCKET_LIMIT, repeats)
+            asked = _Asked(stage, tuple(prompts))
+            figures += _measure(asked, commands, "by the socket", SOCKET_LIMIT, repeats)
             stage.openmem("proxy", "stop", "--now")
-            figures += _measure(stage, commands, "standalone", STANDALONE_LIMIT, repeats)
+            figures += _measure(asked, commands, "standalone", STANDALONE_LIMIT, repeats)
         finally:
             stage.openmem("uninstall", "--purge", "--yes")
-    notes = (f"floor: {os.path.basename(sys.executable)} -I -S -c pass",)
-    return Report(bench="hook", figures=tuple(figures), notes=notes)
+    notes = [f"floor: {os.path.basename(sys.executable)} -I -S -c pass"]
+    if statements:
+        notes.append(f"{statements:,} statements in the bank; {len(prompts)} prompts in turn")
+    name = "hook-memory" if statements else "hook"
+    return Report(bench=name, figures=tuple(figures), notes=tuple(notes))
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What the hooks are given. `prompts`: asked in turn, each in a session of its own."""
+
+    stage: Stage
+    prompts: tuple[str, ...] = ()
+
+    def payload(self, event: str, turn: int) -> dict[str, object]:
+        payload = _payload(self.stage, event)
+        if self.prompts:
+            payload["session_id"] = f"00000000-0000-4000-8000-{turn:012x}"
+            if event == "prompt":
+                payload["prompt"] = self.prompts[turn % len(self.prompts)]
+        return payload
 
 
 def wire(stage: Stage, upstream_port: int) -> None:
@@ -64,17 +90,18 @@ def hook_commands(stage: Stage) -> dict[str, str]:
 
 
 def _measure(
-    stage: Stage, commands: Mapping[str, str], how: str, limit: float, repeats: int
+    asked: _Asked, commands: Mapping[str, str], how: str, limit: float, repeats: int
 ) -> list[Figure]:
+    stage = asked.stage
     environ = stage.environ(CLAUDE_PROJECT_DIR=stage.project)
     floor = [sys.executable, "-I", "-S", "-c", "pass"]
     figures = []
     for event, command in commands.items():
-        payload = json.dumps(_payload(stage, event)).encode()
         line = ["/bin/sh", "-c", f"exec {command}"]
         floors: list[float] = []
         ours: list[float] = []
         for turn in range(repeats + 1):
+            payload = json.dumps(asked.payload(event, turn)).encode()
             floor_ms = cpu_ms(floor, b"", environ, stage.project)
             our_ms = cpu_ms(line, payload, environ, stage.project)
             if turn:  # the first of each fills caches

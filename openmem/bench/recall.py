@@ -21,6 +21,7 @@ from openmem.agents.transcript import Cursor
 from openmem.base.errors import Usage
 from openmem.bench.conversations import Conversation, Question, read_conversations
 from openmem.bench.figures import median
+from openmem.bench.seeding import sentence, vocabulary
 from openmem.memory.providers.base import Ask, Item
 from openmem.memory.providers.local.provider import LocalProvider
 from openmem.memory.retain import split
@@ -438,7 +439,7 @@ def _timed(repeats: int) -> Iterable[tuple[int, float, float]]:
     """Yield (statements, milliseconds of a prompt, of a search) on made-up banks."""
     for size in SIZES:
         random_ = random.Random(_SEED)
-        words = _vocabulary(random_)
+        words = vocabulary(random_)
         provider = LocalProvider(None)
         for start in range(0, size, 5_000):
             provider.remember(
@@ -446,14 +447,14 @@ def _timed(repeats: int) -> Iterable[tuple[int, float, float]]:
                 [
                     Item(
                         id=str(number),
-                        text=_sentence(words, random_),
+                        text=sentence(words, random_),
                         kind="statement",
                         recorded_at="",
                     )
                     for number in range(start, min(size, start + 5_000))
                 ],
             )
-        questions = [_sentence(words, random_) for _ in range(repeats)]
+        questions = [sentence(words, random_) for _ in range(repeats)]
         quick = _median_ms(
             provider, [Ask(text=text, has_floor=True, is_quick=True) for text in questions]
         )
@@ -469,21 +470,3 @@ def _median_ms(provider: LocalProvider, asks: Sequence[Ask]) -> float:
         provider.recall("bank", ask)
         taken.append((time.process_time() - started) * 1000)
     return median(taken)
-
-
-def _vocabulary(random_: random.Random) -> list[str]:
-    """Return words of which, as in any language, a few are in most sentences."""
-    letters = "bdfgklmnprstvz"
-    vowels = "aeiou"
-    words: dict[str, None] = {}
-    while len(words) < 20_000:
-        syllables = random_.randint(2, 4)
-        words[
-            "".join(random_.choice(letters) + random_.choice(vowels) for _ in range(syllables))
-        ] = None
-    return list(words)
-
-
-def _sentence(words: Sequence[str], random_: random.Random) -> str:
-    """Return twelve words; the n-th of the vocabulary is about n times rarer than the first."""
-    return " ".join(words[int(len(words) ** random_.random()) - 1] for _ in range(12))

@@ -83,6 +83,10 @@ def keep(order: Order, paths: Paths, *, late_seconds: float = LATE_SECONDS) -> i
     with locked(f"{folder}/{order.sid}.lock", timeout_seconds=_LOCK_SECONDS):
         cursor = read_cursor(paths, order.sid, order.transcript)
         reading = _read(order, cursor, _digest_with(key), late_seconds)
+        # Asked again after the wait: the person may have said no, or removed openmem, meanwhile.
+        scope = scope_of(order.folder, paths, actor, session_id=order.sid)
+        if not scope.decision.retain:
+            return 0
         memories = open_memories(paths, config=config)
         try:
             kept = keep_said(memories, scope, key, [_utterance(said) for said in reading.said])
