@@ -110,6 +110,11 @@ class Stage:
         wait_for_port(port, process, log_path)
         return port
 
+    @property
+    def last_pid(self) -> int:
+        """The process id of the child that was started last."""
+        return self._children[-1].pid
+
     def end_last(self) -> None:
         """End the child that was started last."""
         _end(self._children.pop())

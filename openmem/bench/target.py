@@ -18,9 +18,10 @@ _LAST_CHUNK = b"0\r\n\r\n"
 
 @dataclass(slots=True)
 class Target:
-    """One connection to one server."""
+    """One connection to one server. `prefix`: of its paths, as an agent's address has one."""
 
     port: int
+    prefix: str = ""
     connection: socket.socket | None = None
 
     def connect(self) -> socket.socket:
@@ -52,7 +53,7 @@ class Target:
     def head(self, query: str, session_id: str, size: int) -> bytes:
         """Return the head of a request with a body of `size` bytes."""
         return (
-            f"POST /v1/messages?{query} HTTP/1.1\r\n"
+            f"POST {self.prefix}/v1/messages?{query} HTTP/1.1\r\n"
             f"host: 127.0.0.1:{self.port}\r\n"
             "content-type: application/json\r\n"
             "anthropic-version: 2023-06-01\r\n"

@@ -38,6 +38,7 @@ from openmem.context.store.thread_memory import ByteBudget, Memories, ThreadMemo
 from openmem.context.store.tombstones import FORGOTTEN_RULE, Tombstones
 from openmem.context.store.walk import Walk, walk_request
 
+_LARGE_BYTES = 1 << 18
 _T = TypeVar("_T")
 _Work = Callable[[sqlite3.Connection], _T]
 
@@ -212,6 +213,9 @@ class SessionWriter:
         if known_as != self._known_as:
             tables.set_session(*known_as)
         connection.execute("COMMIT")
+        if sum(row.size for row in added) >= _LARGE_BYTES:
+            # What the index gathered stays with the connection: 1 MB for 3 MB of text.
+            connection.execute("PRAGMA shrink_memory")
         if known_as != self._known_as:
             self._known_as = known_as
             note_session(self._paths, self.sid, *known_as)
