@@ -203,5 +203,8 @@ def test_the_notes_say_what_is_switched_off_and_whose_address_it_was(person: Per
 
 def test_the_registry_names_its_agents() -> None:
     """Brief: AGENTS, by the name that routes and flags use."""
-    assert {name: agent.name for name, agent in AGENTS.items()} == {"claude-code": "claude-code"}
+    assert {name: agent.name for name, agent in AGENTS.items()} == {
+        "claude-code": "claude-code",
+        "codex": "codex",
+    }
     assert AGENTS["claude-code"].events == ("SessionStart", "UserPromptSubmit", "Stop")
