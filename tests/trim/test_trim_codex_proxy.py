@@ -116,6 +116,10 @@ def test_a_summary_of_a_trimmed_session_is_asked_over_what_is_in_context(bench: 
     last = json.dumps(bench.bodies[-1]["input"])
     assert POINTER not in last and "Ten tasks are done." in last
     assert bench.service.refusals == []
+    with open_session(bench.paths, bench.client.sid) as reader:
+        kinds = [event.kind for event in reader.events()]
+    # A history that the client itself rewrote is no fault of ours.
+    assert "compaction" in kinds and "fail_open" not in kinds
 
 
 def test_a_restarted_proxy_sends_the_same_prefix_to_codexs_service(

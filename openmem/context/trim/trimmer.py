@@ -140,8 +140,8 @@ class Trimmer:
         trims = self._session(ask.sid)
         problem, trims.problem = trims.problem, ""
         state = trims.threads.get(thread, TrimState())
-        if state.cut and not self._fits(state.cut, items):
-            problem = problem or "the history before the cut was rewritten"
+        is_rewritten = state.cut is not None and not self._fits(state.cut, items)
+        if is_rewritten:  # the client's own doing, as when it compacts
             state = replace(state, cut=self._bare_cut(items))
             trims.put(thread, state)
         before = self._tokens(envelope, items, state.cut, state)
@@ -174,7 +174,7 @@ class Trimmer:
             fault = _own_fault(form, body, ask.body)
         if cut is None or fault:
             raise NotTrimmable(fault or problem)
-        if made or problem:
+        if made or problem or is_rewritten:
             trims.put(thread, replace(state, cut=cut, model=envelope.model))
             save_trims(self._paths, ask.sid, trims)
         after = self._tokens(envelope, items, cut, state)
