@@ -59,7 +59,7 @@ class Reading:
 def start_of(file: BinaryIO, cursor: Cursor, digest: Digest, *, newest_bytes: int = 0) -> int:
     """Return the offset to read from; 0, or `newest_bytes` before the end, without a cursor.
 
-    A file that is shorter than the cursor, or differs before it, is read from its start again.
+    A file that is shorter than the cursor, or differs before it, is read as one without a cursor.
     """
     size = file.seek(0, os.SEEK_END)
     if (
@@ -68,7 +68,7 @@ def start_of(file: BinaryIO, cursor: Cursor, digest: Digest, *, newest_bytes: in
         and anchor_at(file, cursor.offset, digest) == (cursor.anchor)
     ):
         return cursor.offset
-    if cursor.offset or not newest_bytes or size <= newest_bytes:
+    if not newest_bytes or size <= newest_bytes:
         return 0
     file.seek(size - newest_bytes)
     skipped = file.readline(LINE_LIMIT_BYTES)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
@@ -190,3 +191,25 @@ def test_the_hook_as_a_process_tells_the_same(machine: Machine, memories: Memori
     told = json.loads(done.stdout)["hookSpecificOutput"]["additionalContext"]
     assert HERON in told and done.returncode == 0
     assert SID not in told
+
+
+def test_a_server_that_accepts_and_never_answers_holds_no_session(
+    machine: Machine, memories: Memories
+) -> None:
+    """Users' report 15: provider URL accepting TCP but never answering."""
+    memories.add(scope(machine), HERON)
+    memories.close()
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        port = silent.getsockname()[1]
+        Path(machine.paths.config_file).write_text(
+            f'provider = "hindsight"\n[server]\nurl = "http://127.0.0.1:{port}"\n'
+            "[memory]\nkeep_turns = false\n"
+        )
+        for event in ("session-start", "prompt", "stop"):
+            done = machine.run(event, prompt=PROMPT, session_id=f"s-{event}")
+            assert done.returncode == 0 and done.stderr == b""
+            assert done.stdout == b"" or json.loads(done.stdout)
+            if event == "session-start":  # what is known stands in the ledger
+                assert HERON.encode() in done.stdout
+    log = Path(machine.paths.logs_dir, "hook.log").read_text()
+    assert "no recall: provider-timeout" in log and "out of time" not in log

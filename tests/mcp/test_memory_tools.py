@@ -259,3 +259,18 @@ def test_bad_input_is_one_clear_error_with_a_code(
     """Issue 5, bad input; nothing half done."""
     assert agent.refused(name, **arguments).startswith(f"{code}:")
     assert "0 known statements" in agent.told("memory_recall")
+
+
+@pytest.mark.parametrize(
+    ("text", "which"),
+    [("", "core"), ('[mcp]\ntools = "full"\n', "full"), ('[mcp]\ntools = "all"\n', "core")],
+)
+def test_the_settings_say_which_tools_are_listed(
+    home: Path, agent: Agent, text: str, which: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Users' report 29: every setting has a reader; a bad one does not take the tools away."""
+    from openmem.mcp.__main__ import _which_tools
+
+    (home / ".config/openmem/config.toml").write_text(text)
+    assert _which_tools() == which
+    assert ("mcp.tools" in capsys.readouterr().err) == ("all" in text)
