@@ -90,6 +90,8 @@ def keep(order: Order, paths: Paths, *, late_seconds: float = LATE_SECONDS) -> i
         memories = open_memories(paths, config=config)
         try:
             kept = keep_said(memories, scope, key, [_utterance(said) for said in reading.said])
+            if memories.ledger.exists():
+                memories.deliver()  # also what a command could not finish
             _age_out_daily(paths, lambda: age_out(memories, config.number("memory.passage_days")))
         finally:
             memories.close()

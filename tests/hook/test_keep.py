@@ -220,3 +220,17 @@ def test_a_long_last_message_is_left_to_the_transcript(machine: Machine, transcr
     wait_for(lambda: len(kept(machine)) > 3)
     wait_for(lambda: Path(f"{keeping.cursors_of(machine.paths)}/{SID}.json").exists())
     assert json.loads(Path(f"{keeping.cursors_of(machine.paths)}/{SID}.json").read_text())
+
+
+def test_a_turn_finishes_what_a_command_could_not(machine: Machine, transcript: Path) -> None:
+    """Design, section 8: forgetting is finished once nobody holds old pages."""
+    memories = open_memories(machine.paths)
+    scope = scope_of(str(machine.repo), machine.paths, keeping.Actor(kind="person"))
+    memories.add(scope, "The staging host is heron-42.")
+    memories.ledger.enqueue("local", "erase", "", BANK)
+    memories.close()
+    write(transcript, user("ok"))
+    keep(order(machine, transcript), machine.paths)
+    ledger = Ledger(machine.paths, b"")
+    assert ledger.outbox("local") == []
+    ledger.close()

@@ -243,7 +243,7 @@ def drop(
         dropped, is_erased = drop_bank(memories, name, scope.actor)
     lines = [f"Dropped {name}: {dropped} memories."]
     if not is_erased:
-        lines.append("Pending: a reader holds old pages; the next command finishes it.")
+        lines.append("Pending: a reader holds old pages; the next change of memory finishes it.")
     return Result(
         data={"bank": name, "memories": dropped, "pending": not is_erased}, lines=tuple(lines)
     )

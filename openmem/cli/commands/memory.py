@@ -412,8 +412,8 @@ def _forgotten(done: list[Forgotten], also: list[str]) -> Result:
         )
     if pending:
         lines.append(
-            f"Pending: {' and '.join(pending)}. It is finished by the next command or session; "
-            "until then bytes of it are left."
+            f"Pending: {' and '.join(pending)}. The next change of memory or the next turn of a "
+            "session finishes it; until then bytes of it are left."
         )
     return Result(data=data, lines=tuple(lines), exit_status=FAILED if pending else 0)
 
