@@ -49,10 +49,22 @@ def _as_messages(items: list[Item]) -> list[dict[str, Any]]:
 
 
 class FakeResponses:
-    """The server. `window_tokens`: input beyond it is refused, counted as a quarter of bytes."""
+    """The server. `window_tokens`: input beyond it is refused, counted as a quarter of bytes.
 
-    def __init__(self, *, port: int = 0, window_tokens: int = 1_000_000) -> None:
+    `wants_reasoning`: a call without the reasoning that led to it is refused, as users report of
+    some models.
+    """
+
+    def __init__(
+        self,
+        *,
+        port: int = 0,
+        window_tokens: int = 1_000_000,
+        wants_reasoning: bool = False,
+    ) -> None:
         self.window_tokens = window_tokens
+        self.wants_reasoning = wants_reasoning
+        self._reasoned: set[str] = set()  # calls that came with reasoning
         self.otherwise = Step(say="Understood.")
         self.records: list[Record] = []
         self.dropped: list[str] = []  # ids of reasoning items left out so far
@@ -92,7 +104,7 @@ class FakeResponses:
     def _respond(self, body: dict[str, Any], reply: Reply, request: Request) -> int:
         items = items_of(body)
         step = next_step(_as_messages(items), otherwise=self.otherwise)
-        fault = pairing_fault(body)
+        fault = pairing_fault(body) or self._bare_call(items)
         if fault:
             return self._refuse(reply, fault)
         tokens = len(request.plain_body) // 4
@@ -139,6 +151,19 @@ class FakeResponses:
         reply.end()
         return 200
 
+    def _bare_call(self, items: list[Item]) -> str:
+        has_reasoning = False
+        for item in items if self.wants_reasoning else []:
+            kind = item["type"]
+            if kind in CALLS and not has_reasoning and item.get("call_id") in self._reasoned:
+                return (
+                    f"Item '{item.get('id')}' of type '{kind}' was provided without its required "
+                    "'reasoning' item."
+                )
+            said = kind in CALLS or (kind == "message" and item.get("role") == "assistant")
+            has_reasoning = kind == "reasoning" or (has_reasoning and said)
+        return ""
+
     def _output(self, body: dict[str, Any], items: list[Item], step: Step) -> list[Item]:
         if items and items[-1]["type"] == "compaction_trigger":
             closed = seal(prefix_of(body, items))
@@ -168,12 +193,15 @@ class FakeResponses:
                 }
             )
         for call in step.calls:
+            call_id = self._fresh("call")
+            if step.think is not None:
+                self._reasoned.add(call_id)
             namespace, _, name = call.name.rpartition("/")
             output.append(
                 {
                     "type": "function_call",
                     "id": self._fresh("fc"),
-                    "call_id": self._fresh("call"),
+                    "call_id": call_id,
                     "name": name,
                     "arguments": json.dumps(call.input),
                     "status": "completed",

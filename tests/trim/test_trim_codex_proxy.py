@@ -147,6 +147,20 @@ def test_a_restarted_proxy_sends_the_same_prefix_to_codexs_service(
     assert service.dropped == []
 
 
+def test_a_call_that_wants_its_reasoning_back_gets_it(bench: Bench) -> None:
+    """Decision table, profile R: "keep calls only after a test"; our own request, so our repair."""
+    bench.service.wants_reasoning = True
+    bench.turn("one long task", [1500] * 30)  # trimmed inside its own loop
+    assert bench.service.refusals, "nothing was refused, so nothing was repaired"
+    statuses = {record.status for record in bench.service.records}
+    assert statuses == {200, 400}
+    assert POINTER in json.dumps(bench.bodies[-1]["input"])
+    with open_session(bench.paths, bench.client.sid) as reader:
+        faults = [e for e in reader.events() if e.kind == "fail_open"]
+    assert {e.values["error"] for e in faults} == {"BindingRefused"}
+    assert len(faults) == len(bench.service.refusals)
+
+
 def test_at_a_proven_limit_codex_is_told_in_the_providers_words(bench: Bench) -> None:
     """Issue 4 part 5: an error body in the provider's own shape, so that the agent compacts."""
     headers = bench.client.headers()

@@ -272,7 +272,7 @@ class Exchange:
         The refusal speaks of our indices, and the client would take it for its own fault.
         """
         words = await response.content.read(_WORDS_BYTES)
-        if b"signature" not in words or b"thinking" not in words:
+        if not _is_about_thinking(words, self._wire):
             response.content.unread_data(words)
             return response
         sent = await job.repaired(self._view_wait)
@@ -343,6 +343,13 @@ class Exchange:
             await job.handed_over(_HAND_OVER_SECONDS)
             self._fault("commit-late")
             self._job = None
+
+
+def _is_about_thinking(words: bytes, wire: Wire) -> bool:
+    """Return whether a refusal may be due to what a trim did to a model's thoughts."""
+    if wire == "responses":
+        return b"reasoning" in words
+    return b"signature" in words and b"thinking" in words
 
 
 def _more(piece: bytes) -> MutableMapping[str, Any]:

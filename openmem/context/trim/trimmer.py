@@ -199,10 +199,12 @@ class Trimmer:
         """Return a view without any thinking that exists now, which asks the provider to drop what
         still does not verify; from now on the thread's requests do.
 
-        For a trimmed request that was refused for its thinking. NotTrimmable without a cut.
+        For a trimmed request that was refused for its thinking. In the Responses format the only
+        such refusal is that a kept call lacks its reasoning; there the view gets it back, and the
+        provider drops what does not fit. NotTrimmable without a cut.
         """
         with self._lock:
-            raws = form.split(ask.body)[1]
+            envelope, raws = form.split(ask.body)
             items = [form.item(raw, is_last=False) for raw in raws]
             thread = f"{ask.lane}:{_beginning(items)}"
             trims = self._session(ask.sid)
@@ -211,7 +213,7 @@ class Trimmer:
                 raise NotTrimmable("there is no cut to repair")
             cut = replace(
                 state.cut,
-                strip=len(items),
+                strip=0 if envelope.profile == "R" else len(items),
                 anchor=len(items),
                 anchor_digest=chain_digest(items, self._key),
             )
