@@ -6,7 +6,10 @@ Needs `OPENMEM_TEST_CODEX` (see tests/fakes/codex.py); left out of CI for its si
 from __future__ import annotations
 
 import base64
+import contextlib
 import json
+import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -242,6 +245,17 @@ def test_codex_starts_when_openmem_is_gone(scene: CodexScene) -> None:
     launcher.write_text("\n".join(lines) + "\n")
     done = scene.run(play("hello", {"say": "Good day."}))
     assert done.said == ["Good day."]
+
+
+def test_a_killed_proxy_is_back_for_the_next_session(scene: CodexScene) -> None:
+    """Issue 7, Show it: kill and revive; a dead proxy would hang Codex for a minute."""
+    scene.install(*TRUSTED)
+    sid = scene.run(play("hello", {"say": "Good day."})).session_id
+    for pid in scene.processes():
+        with contextlib.suppress(ProcessLookupError):  # ended with the one before it
+            os.kill(pid, signal.SIGKILL)
+    scene.run(play("and now", {"say": "Back."}), resume=sid)
+    assert [row["text"] for row in scene.rows(sid)][-1] == "Back."
 
 
 def test_everything_comes_back_to_the_byte(scene: CodexScene) -> None:

@@ -310,10 +310,8 @@ def test_titles_and_summaries_of_opencode_never_touch_the_conversation(
     summary = {"role": "system", "content": "You are a context summarization agent. Summarize."}
     retold = {"role": "user", "content": "Here is the conversation so far:\n[User]: list"}
     chat(opencode.port, summary, retold, has_tools=False)
-    main = [row for row in rows(paths, "ses_1") if row["thread"] == before[0]["thread"]]
-    assert main == before
-    assert [one["kind"] for one in threads(paths, "ses_1")] == ["main", "side"]
-    assert not any("conversation so far" in text for text in texts(paths, "ses_1"))
+    assert rows(paths, "ses_1") == before  # else a search would count every line twice
+    assert [one["kind"] for one in threads(paths, "ses_1")] == ["main"]
     assert len(events(paths, "ses_1")) == 3
 
 

@@ -16,7 +16,7 @@ import threading
 import time
 import traceback
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -28,29 +28,21 @@ from openmem.context.formats.registry import FORMATS
 from openmem.context.formats.view import NotUnderstood, RequestView, Wire
 from openmem.context.proxy.encodings import TooLarge, Undecodable, decode_body
 from openmem.context.proxy.recording import identity
+from openmem.context.proxy.recording.about import About
 from openmem.context.proxy.recording.codex_turn import COMPACTION, codex_turn
 from openmem.context.proxy.recording.gate import Admission, Gate
+from openmem.context.proxy.recording.kinds import Kinds, retells
 from openmem.context.proxy.recording.prefix import Kept, Known, Thread
 from openmem.context.proxy.recording.reply import Reply
 from openmem.context.proxy.recording.sent import BINDING_BETA, Sent
 from openmem.context.proxy.recording.shape import Shape, prompt_of, shape_of
 from openmem.context.proxy.recording.trimming import Trimming
 from openmem.context.session import write_registration
-from openmem.context.store.model import Event, Incoming, Recorded, ThreadKind
+from openmem.context.store.model import Event, Incoming, Recorded
 from openmem.context.store.recorder import Recorder
 from openmem.context.trim.trimmer import View
 
 _REMEMBERED_DIGESTS = 500_000
-_REMEMBERED_SESSIONS = 256
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class About:
-    """What the proxy tells of a request besides its body; `headers`: `IDENTITY_HEADERS` only."""
-
-    route: str
-    wire: Wire = "messages"
-    headers: Mapping[str, str]
 
 
 @dataclass(slots=True, kw_only=True)
@@ -119,7 +111,7 @@ class Recordings:
         self._version = version
         self._gate = Gate(paths)
         self._threads: OrderedDict[tuple[str, str], Thread] = OrderedDict()
-        self._roots: OrderedDict[str, bytes] = OrderedDict()
+        self._kinds = Kinds()
         self._lock = threading.Lock()
 
     # --- a request
@@ -158,7 +150,7 @@ class Recordings:
         if not sid:
             first_user = next((m for m in head if m.get("role") == "user"), None)
             sid = identity.made_session_id(view.system, first_user)
-        kind = self._kind(about, view, sid, head)
+        kind = self._kinds.of(about, view, sid, head)
         if kind == "side" and not (is_stated and self._exists(sid)):
             return "side"  # an errand never makes a session of its own
         agent = identity.agent_of(about.route, about.headers)
@@ -169,8 +161,7 @@ class Recordings:
             return "denied"
         admission = self._registered(sid, admission)
         is_compaction = turn.errand == COMPACTION
-        retells = identity.is_retelling(has_tools=view.has_tools, system=view.system)
-        if retells or (turn.errand and not is_compaction):
+        if not is_compaction and (turn.errand or retells(about, view, head)):
             view = replace(view, messages=())  # what it costs counts, what it says is stored
         incoming = Incoming(
             agent=agent,
@@ -264,37 +255,6 @@ class Recordings:
             known=known,
             kept=kept,
         )
-
-    def _kind(
-        self, about: About, view: RequestView, sid: str, head: list[dict[str, Any]]
-    ) -> ThreadKind:
-        """Return what a request is; remembers how a session's main conversation begins."""
-        if codex_turn(about.headers).errand:
-            return "side"
-        if identity.is_sub_agent(about.headers, view.system):
-            return "sub-agent"
-        if identity.is_side_request(
-            has_tools=view.has_tools,
-            max_tokens=view.max_tokens,
-            system=view.system,
-            messages=head,
-            headers=about.headers,
-        ):
-            return "side"
-        # Codex begins every conversation with the same words of its own.
-        first = next((m for m in head if m.get("role") == "user"), head[0] if head else {})
-        root = identity.message_digest(first)
-        with self._lock:
-            if view.has_tools:
-                self._roots[sid] = root
-                self._roots.move_to_end(sid)
-                while len(self._roots) > _REMEMBERED_SESSIONS:
-                    self._roots.popitem(last=False)
-            # An agent that works with tools asks without them only on errands of its own, unless
-            # the conversation is the one it has been having.
-            elif self._roots.get(sid, root) != root:
-                return "side"
-        return "main"
 
     def _exists(self, sid: str) -> bool:
         return os.path.exists(f"{self._paths.sessions_dir}/{sid}.v4.db")

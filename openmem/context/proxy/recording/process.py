@@ -33,7 +33,8 @@ from openmem.base.paths import Paths
 from openmem.base.redact import Redacted
 from openmem.context.proxy import memory
 from openmem.context.proxy.recording import frames
-from openmem.context.proxy.recording.exchanges import About, Admitted, Exchange, Recordings
+from openmem.context.proxy.recording.about import About
+from openmem.context.proxy.recording.exchanges import Admitted, Exchange, Recordings
 from openmem.context.proxy.recording.identity import LANE_HEADERS
 from openmem.context.proxy.recording.reply import ReplyReader
 from openmem.context.proxy.recording.sent import Sent
