@@ -9,10 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from openmem.base.config import load_config
 from openmem.base.errors import Usage
 from openmem.context.search.engine import search
 from openmem.context.search.query import Hit, Neighbour, Page, Query, Scope
 from openmem.context.store.catalog import entry_of
+from openmem.context.vectors.settings import VectorSettings, vector_settings
 from openmem.mcp.reach import Reach, reach_of
 from openmem.mcp.texts import many, place_line, removed
 from openmem.mcp.tools import Arguments, Meta
@@ -27,7 +29,9 @@ def answer_search(environ: Mapping[str, str], arguments: Arguments, meta: Meta) 
     query = _query(arguments)
     reach = reach_of(environ, meta)
     reach.require_recall()
-    page = _page(reach, query, str(arguments.get("session_id", "")))
+    vectors = vector_settings(load_config(reach.paths.config_file, reach.paths.environ))
+    query = replace(query, is_hybrid=vectors.ranks and vectors.is_on and bool(query.text))
+    page = _page(reach, query, str(arguments.get("session_id", "")), vectors)
     if arguments.get("count"):
         return _counts(query, page)
     return _rows(reach, query, page)
@@ -59,21 +63,23 @@ def _roles(given: object) -> tuple[str, ...]:
     return chosen or ("user", "tool")
 
 
-def _page(reach: Reach, query: Query, session_id: str) -> Page:
+def _page(reach: Reach, query: Query, session_id: str, vectors: VectorSettings) -> Page:
     """Return what was found in the session asked for, or in this workspace, own session first."""
     paths = reach.paths
     if session_id:
         entry = reach.require_session(session_id)
         one = replace(query, session_id=entry.session_id)
-        return search(paths, one, Scope(all_workspaces=True))
-    everywhere = search(paths, query, reach.scope)
+        return search(paths, one, Scope(all_workspaces=True), vectors)
+    everywhere = search(paths, query, reach.scope, vectors)
     own = entry_of(paths, reach.own_session) if reach.own_session else None
     if own is None:
         return everywhere
     is_within = reach.is_own(own)
     if is_within and query.pattern:
         return everywhere  # newest first already, at up to a second for each pass
-    first = search(paths, replace(query, session_id=own.session_id), Scope(all_workspaces=True))
+    first = search(
+        paths, replace(query, session_id=own.session_id), Scope(all_workspaces=True), vectors
+    )
     others = [hit for hit in everywhere.hits if hit.session_id != own.session_id]
     hits = (*first.hits, *others)[: query.limit]
     if is_within:
@@ -166,6 +172,7 @@ def _place(reach: Reach, hit: Hit) -> str:
         hit.created_at,
         " ".join(("blob", *hit.blob_ids)) if hit.blob_ids else "",
         "this session" if hit.session_id == reach.own_session else "",
+        f"near {hit.similarity:.2f}" if hit.similarity is not None else "",
     )
 
 
@@ -179,6 +186,8 @@ def _notes(query: Query, page: Page) -> list[str]:
     notes: list[str] = []
     if page.timed_out:
         notes.append("[time was up: counts are of what was reached; narrow the pattern]")
+    if page.vectors and page.vectors.problem:
+        notes.append(f"[ranked by words alone: {page.vectors.problem}]")
     if page.mode == "literal":
         notes.append("[a word was only found inside of others]")
     if not page.total_matches and not page.timed_out:

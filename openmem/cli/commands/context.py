@@ -170,18 +170,34 @@ def search_(
         bool,
         typer.Option("--count", help="Count lines, by what --pattern captures; show no rows."),
     ] = False,
+    hybrid: Annotated[
+        bool | None,
+        typer.Option(
+            "--hybrid/--by-words",
+            help="Rank by words and vectors together, or by words alone; setting vectors.rank.",
+            show_default=False,
+        ),
+    ] = None,
     json: Json = False,
 ) -> Result:
     """Search the stored sessions of this folder's project, or of all."""
+    from openmem.base.config import load_config
     from openmem.base.policy import bank_of, load_policy
     from openmem.base.workspace import workspace_of
     from openmem.cli.render.context import count_lines, hit_lines
     from openmem.context.search.engine import search
     from openmem.context.search.query import Query, Scope
+    from openmem.context.vectors.settings import vector_settings
 
     run = run_of(context)
     if not query and not pattern:
         raise Usage("give words to look for, or --pattern.")
+    vectors = vector_settings(load_config(run.paths.config_file, run.paths.environ))
+    if hybrid and not vectors.is_on:
+        raise Usage(
+            "no model makes vectors here, so there is nothing to rank by but words.",
+            hint="`openmem config set vectors.model NAME` names one.",
+        )
     roles = tuple(role or ("user", "tool"))
     asked = Query(
         text=query or "",
@@ -193,13 +209,14 @@ def search_(
         session_id=session_id_of(run, session) if session else "",
         include_echo=include_echo,
         group=count and bool(pattern),
+        is_hybrid=vectors.ranks if hybrid is None else hybrid,
     ).checked()
     scope = Scope(all_workspaces=True)
     if not session and not all_workspaces:
         policy = load_policy(run.paths.policy_file, run.paths.home)
         key = bank_of(policy, workspace_of(os.getcwd()))
         scope = Scope(workspace_key=key, policy=policy)
-    page = search(run.paths, asked, scope)
+    page = search(run.paths, asked, scope, vectors)
     data = _page_data(page)
     if count:
         data["hits"] = []
@@ -209,6 +226,10 @@ def search_(
     notes: list[str] = []
     if not page.total_matches and not scope.all_workspaces:
         notes.append("Only this folder's project was searched; everywhere:  --all-workspaces")
+    if page.vectors and page.vectors.problem:
+        notes.append(f"Ranked by words alone: {page.vectors.problem}.")
+    elif page.vectors and page.vectors.pending:
+        notes.append(f"{page.vectors.pending} rows have no vector yet.")
     if page.timed_out:
         notes.append("The time was up before everything was searched; narrow it with --session.")
     return Result(
@@ -230,6 +251,7 @@ def _page_data(page: Page) -> dict[str, Any]:
         "groups": [{"captured": list(values), "lines": n} for values, n in page.groups],
         "group_count": page.group_count,
         "mode": page.mode,
+        "vectors": asdict(page.vectors) if page.vectors else None,
         "timed_out": page.timed_out,
         "sessions_searched": page.sessions_searched,
         "skipped": list(page.skipped),

@@ -24,6 +24,7 @@ SUFFIXES = (
     ".v4.db",
     ".vectors.f32",
     ".vectors.json",
+    ".vectors.lock",
     ".trim.json",
     ".log.jsonl",
     ".db-journal",

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from openmem.base.errors import NotFound, StoreUnavailable
 from openmem.base.paths import Paths
-from openmem.context.care.erase import Erased, erase_rows, replace_texts
+from openmem.context.care.erase import Erased, erase_rows, holders, replace_texts
 from openmem.context.care.files import copies as copies_of
 from openmem.context.care.files import files_holding, named_blobs, remove_files, session_files
 from openmem.context.care.pending import clear
@@ -25,6 +25,7 @@ from openmem.context.store.catalog import catalog_file, entries
 from openmem.context.store.database import open_for_writing
 from openmem.context.store.reader import open_entry
 from openmem.context.store.tombstones import add_tombstones, add_word
+from openmem.context.vectors.sidecar import drop as drop_vectors
 
 _BUSY_SECONDS = 15.0
 
@@ -115,6 +116,7 @@ def _forget_in(paths: Paths, key: bytes, choice: Selected) -> tuple[ForgetReceip
             # Tombstones first: dying after them loses nothing, dying before would let it back in.
             stones = add_tombstones(paths, erased.keys)
         connection.execute("COMMIT")
+        drop_vectors(paths, sid, holders(connection, choice.seqs))
         is_cleared = clear(paths, sid, connection)
     except (sqlite3.Error, OSError) as error:
         if connection.in_transaction:

@@ -14,6 +14,7 @@ from openmem.context.care.pending import clear
 from openmem.context.store.catalog import Entry, entries
 from openmem.context.store.database import open_for_writing
 from openmem.context.store.reader import open_entry
+from openmem.context.vectors.sidecar import drop as drop_vectors
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,6 +104,7 @@ def _write(paths: Paths, sid: str, texts: dict[int, tuple[str, int]], key: bytes
         connection.execute("BEGIN IMMEDIATE")
         replace_texts(connection, texts, key)
         connection.execute("COMMIT")
+        drop_vectors(paths, sid, texts)
         return clear(paths, sid, connection)
     except sqlite3.Error as error:
         if connection.in_transaction:

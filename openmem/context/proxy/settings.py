@@ -10,6 +10,7 @@ from openmem.base.config import Config
 from openmem.base.paths import Paths
 from openmem.context.models import load_models
 from openmem.context.trim.limits import SOFT_CAP, TrimSettings
+from openmem.context.vectors.settings import VectorSettings, vector_settings
 
 MB = 1024 * 1024
 
@@ -26,6 +27,7 @@ class ProxySettings:
     `ttl_days`: how long unused sessions are kept, 0 for ever.
     `is_recording`: False passes everything through and starts no recorder. `windows`: tokens by
     model name prefix. `view_wait_seconds`: how long a request waits for its trimmed form.
+    `vectors`: which model makes vectors of stored rows, if any.
     """
 
     paths: Paths
@@ -40,6 +42,7 @@ class ProxySettings:
     trim: TrimSettings = field(default_factory=lambda: TrimSettings(is_on=False))
     windows: Mapping[str, int] = field(default_factory=dict)
     view_wait_seconds: float = 5.0
+    vectors: VectorSettings = field(default_factory=VectorSettings)
     version: str = openmem.__version__
 
     @property
@@ -60,6 +63,7 @@ def settings_from(paths: Paths, config: Config, *, bare_upstream: str = "") -> P
         ttl_days=config.number("context.ttl_days"),
         trim=trim_settings(config),
         windows={name: model.window for name, model in load_models().items()},
+        vectors=vector_settings(config),
     )
 
 

@@ -8,6 +8,7 @@ may be another one than in the step before.
 from __future__ import annotations
 
 import resource
+from dataclasses import replace
 
 from openmem.base.errors import NotFound, StoreUnavailable
 from openmem.base.paths import Paths
@@ -20,17 +21,18 @@ from openmem.context.search.scope import ScopeFilter
 from openmem.context.search.words import WordSearch
 from openmem.context.store.catalog import Entry, entries, entry_of
 from openmem.context.store.reader import StoredRow
+from openmem.context.vectors.settings import VectorSettings
 
 _NEIGHBOUR_CHARACTERS = 600
 
 
-def search(paths: Paths, query: Query, scope: Scope) -> Page:
+def search(paths: Paths, query: Query, scope: Scope, vectors: VectorSettings | None = None) -> Page:
     """Return what a query finds in scope. For one search; a daemon keeps a `Searcher`.
 
-    Usage when the query is not one (see `Query.checked`, and patterns that do not compile);
-    NotFound when it names a session that has no store.
+    `vectors`: what a hybrid query needs. Usage when the query is not one (see `Query.checked`, and
+    patterns that do not compile); NotFound when it names a session that has no store.
     """
-    searcher = Searcher(paths)
+    searcher = Searcher(paths, vectors=vectors)
     try:
         return searcher.search(query, scope)
     finally:
@@ -40,11 +42,14 @@ def search(paths: Paths, query: Query, scope: Scope) -> Page:
 class Searcher:
     """Searches with readers kept open between searches. Not thread-safe."""
 
-    def __init__(self, paths: Paths, *, open_sessions: int = 0) -> None:
+    def __init__(
+        self, paths: Paths, *, open_sessions: int = 0, vectors: VectorSettings | None = None
+    ) -> None:
         """`open_sessions`: files kept open; 0 for a quarter of what the process may open."""
         self._paths = paths
         self._pool = ReaderPool(open_sessions or _files_to_keep_open())
         self._scopes = ScopeFilter()
+        self._vectors = vectors
 
     def search(self, query: Query, scope: Scope) -> Page:
         """See `search`."""
@@ -53,6 +58,8 @@ class Searcher:
         try:
             if query.pattern:
                 return self._search_pattern(query, found)
+            if query.is_hybrid and self._vectors is not None and self._vectors.is_on:
+                return self._search_both(query, found, self._vectors)
             return self._search_words(query, found)
         finally:
             self._pool.close_files_in_use()
@@ -89,6 +96,38 @@ class Searcher:
             timed_out=words.timed_out,
             sessions_searched=len(found),
         )
+
+    def _search_both(self, query: Query, found: list[Entry], vectors: VectorSettings) -> Page:
+        """Rank by words and by meaning together; counts stay those of the words."""
+        from openmem.context.search.hybrid import DEPTH, fused, near_rows
+
+        deep = replace(query, limit=max(query.limit, DEPTH))
+        by_words = self._search_words(replace(deep, context=0), found)
+        near, state = near_rows(self._paths, self._pool, query, found, vectors, self._paths.environ)
+        if not near:
+            page = by_words if query.context == 0 else self._search_words(query, found)
+            return replace(page, hits=page.hits[: query.limit], vectors=state)
+        known = {(hit.session_id, hit.seq): hit for hit in by_words.hits}
+        rows = {row.place: row for row in near}
+        hits: list[Hit] = []
+        for place in fused([list(known), list(rows)]):
+            row, hit = rows.get(place), known.get(place)
+            entry = row.entry if row else next(e for e in found if e.session_id == place[0])
+            excerpt = hit.excerpt if hit else self._head(entry, place[1])
+            matched = hit.matched_terms if hit else ()
+            made = self._hit(entry, place[1], query, excerpt, matched)
+            if made:
+                hits.append(replace(made, similarity=round(row.similarity, 4) if row else None))
+            if len(hits) == query.limit:
+                break
+        return replace(by_words, hits=tuple(hits), mode="hybrid", vectors=state)
+
+    def _head(self, entry: Entry, seq: int) -> str:
+        try:
+            row = self._pool.reader(entry).row(seq)
+        except StoreUnavailable:
+            return ""  # `_hit` finds the same
+        return head_of_text(row.text, _NEIGHBOUR_CHARACTERS) if row else ""
 
     def _search_pattern(self, query: Query, found: list[Entry]) -> Page:
         sources = [Source(path=e.path, session_id=e.session_id) for e in found]

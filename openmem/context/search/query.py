@@ -19,7 +19,8 @@ class Query:
 
     `roles`: empty for all. `in_context`: None for both. `context`: neighbours before and after
     each hit, 0 to 5. `session_id`: sanitised; "" for all in scope. `include_echo`: also what
-    openmem itself said. `group`: with a pattern, count its captures too.
+    openmem itself said. `group`: with a pattern, count its captures too. `is_hybrid`: rank by
+    words and vectors together, where there are vectors.
     """
 
     text: str = ""
@@ -31,6 +32,7 @@ class Query:
     session_id: str = ""
     include_echo: bool = False
     group: bool = False
+    is_hybrid: bool = False
 
     def checked(self) -> Query:
         """Return the query itself. Usage when a value is out of range; the message names it."""
@@ -78,7 +80,8 @@ class Hit:
     """A row that was found. `excerpt`: lines that match, whole, in order; "…" where some are left
     out. A line of more than 2,000 characters is cut round its match.
 
-    `matched_terms`: which of the query's words it holds; empty for a pattern.
+    `matched_terms`: which of the query's words it holds; empty for a pattern. `similarity`: the
+    cosine to the query, None where vectors did not find it.
     """
 
     session_id: str
@@ -95,6 +98,17 @@ class Hit:
     created_at: str = ""
     agent: str = ""
     cwd: str = ""
+    similarity: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VectorState:
+    """How the vectors of the sessions searched stand, in rows. `problem`: why they did not rank."""
+
+    filled: int = 0
+    pending: int = 0
+    skipped: int = 0
+    problem: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,8 +117,9 @@ class Page:
 
     `total_matches`: rows with any of the words, or with a match of the pattern; a word that is in
     nearly every row is not counted when another one is not. `line_matches`: lines with every
-    word, or lines that match the pattern. `mode`: "lexical", or "literal" when a word was only
-    found inside of others. `timed_out`: counts are of what was reached in time. `groups`: captures
+    word, or lines that match the pattern. `mode`: "lexical", "literal" when a word was only
+    found inside of others, or "hybrid"; counts are by words then, too. `vectors`: None where no
+    model is named. `timed_out`: counts are of what was reached in time. `groups`: captures
     of a pattern with their number of lines, the most frequent ones; `group_count`: of how many.
     """
 
@@ -117,3 +132,4 @@ class Page:
     groups: tuple[tuple[tuple[str, ...], int], ...] = ()
     group_count: int = 0
     sessions_searched: int = 0
+    vectors: VectorState | None = None

@@ -118,6 +118,7 @@ class RecorderLink:
                 "version": self._settings.version,
                 "trim": asdict(self._settings.trim),
                 "windows": dict(self._settings.windows),
+                "vectors": asdict(self._settings.vectors),
             }
         ).encode("ascii")
 

@@ -42,6 +42,8 @@ from openmem.context.proxy.recording.tidying import Tidying
 from openmem.context.proxy.recording.trimming import Trimming
 from openmem.context.store.recorder import Recorder
 from openmem.context.trim.limits import TrimSettings
+from openmem.context.vectors.background import Background
+from openmem.context.vectors.settings import VectorSettings
 
 _LANES = 8
 _READ_BYTES = 1 << 18
@@ -98,9 +100,16 @@ class _Lane:
 class RecorderProcess:
     """Reads frames until the socket ends."""
 
-    def __init__(self, channel: socket.socket, recordings: Recordings, tidying: Tidying) -> None:
+    def __init__(
+        self,
+        channel: socket.socket,
+        recordings: Recordings,
+        tidying: Tidying,
+        background: Background,
+    ) -> None:
         self._channel = channel
         self._tidying = tidying
+        self._background = background
         self._recordings = recordings
         self._lanes = [_Lane(self._when_idle) for _ in range(_LANES)]
         self._jobs: dict[int, _Job] = {}
@@ -117,6 +126,7 @@ class RecorderProcess:
         for job in list(self._jobs.values()):
             # The proxy is gone. A request that came whole is stored; its reply was cut.
             self._later(job, self._end, "proxy-ended")
+        self._background.close()
         for lane in self._lanes:
             lane.finish()
         self._recordings.close()
@@ -126,6 +136,7 @@ class RecorderProcess:
             self._recordings.close_idle(_IDLE_SECONDS)
             if self._recordings.has_stored:
                 self._tidying.look()
+                self._background.look()
         except (OpenmemError, OSError, sqlite3.Error) as error:
             _say(error)  # a file that does not close now is closed with the process
 
@@ -352,7 +363,9 @@ def main(descriptor: int) -> None:
         version=told["version"],
         open_trimming=open_trimming if told["trim"]["is_on"] else None,
     )
-    RecorderProcess(channel, recordings, Tidying(paths, told["ttl_days"])).run(file)
+    background = Background(paths, VectorSettings(**told["vectors"]), _say)
+    tidying = Tidying(paths, told["ttl_days"])
+    RecorderProcess(channel, recordings, tidying, background).run(file)
 
 
 def _as_it_is(text: str, _: bytes) -> Redacted:
