@@ -52,9 +52,10 @@ def _value(question: Question, text: str) -> Answer | None:
         return None
 
 
-def confirm(words: str) -> bool:
-    """Ask whether to go on; no is the default nowhere, because the plan has been shown."""
-    return bool(questionary.confirm(words, default=True).unsafe_ask())
+def confirm(words: str, *, is_final: bool = False) -> bool:
+    """Ask whether to go on. Yes is the default, because the plan has been shown, but not where
+    something goes for good."""
+    return bool(questionary.confirm(words, default=not is_final).unsafe_ask())
 
 
 def unseen(words: str) -> str:

@@ -6,9 +6,11 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
+import pexpect
 import pytest
 
 from openmem.base.installation import ensure_key
@@ -107,3 +109,32 @@ def test_a_sweep_shows_first_and_keeps_what_is_pinned(stored: Paths) -> None:
     assert run("context", "sweep", "--yes")[1]["data"]["removed"] >= 1
     assert {n[:4] for n in os.listdir(stored.sessions_dir)} == {"aaaa"}
     assert run("context", "sweep", "--yes")[1]["data"]["removed"] == 0
+
+
+def test_what_goes_for_good_is_asked_for_with_no_as_the_default(stored: Paths) -> None:
+    """House style: nothing destructive by one Enter; a secret is typed unseen."""
+    command = f"{sys.executable} -m openmem context forget --secret -"
+    for answer, is_gone in (("\r", False), ("y", True)):
+        child = pexpect.spawn("/bin/sh", ["-c", command], timeout=30, encoding="utf-8")
+        child.expect("not shown")
+        child.send("quokka\r")
+        child.expect("row 1")
+        child.expect("for good")
+        child.send(answer)
+        child.expect(pexpect.EOF)
+        child.close()
+        assert holds(stored, "quokka") != is_gone
+        assert (child.exitstatus == 0) == is_gone
+
+
+def test_a_pin_is_no_use_of_a_session(stored: Paths) -> None:
+    """Ours: pinning made a session young again, so that a sweep did not name it as kept."""
+    then = time.time() - 40 * 86_400
+    for name in os.listdir(stored.sessions_dir):
+        os.utime(f"{stored.sessions_dir}/{name}", (then, then))
+    assert run("context", "pin", "aaaa")[0] == 0
+    _, answer, _ = run("context", "sweep", "--dry-run")
+    assert [one["session_id"] for one in answer["data"]["sessions"]] == ["bbbb2222"]
+    assert answer["data"]["kept"] == [{"session_id": "aaaa1111", "why": "pinned"}]
+    assert run("context", "pin", "aaaa", "--off")[0] == 0
+    assert len(run("context", "sweep", "--dry-run")[1]["data"]["sessions"]) == 2

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,11 +19,13 @@ from openmem.cli.commands.context import session_id_of
 from openmem.cli.envelope import Result
 from openmem.cli.flow import Declined, typed
 from openmem.cli.options import DryRun, Json, Yes
+from openmem.cli.render.plan import counted
 
 if TYPE_CHECKING:
     from openmem.context.care.forget import ForgetReceipt
     from openmem.context.care.select import Selected
 
+_ROWS_NAMED = 12
 _CHANGES = "changes the session stores for good; --dry-run shows what would go."
 Session = Annotated[
     str, typer.Option("--session", help="This session; the start of its id will do.")
@@ -45,7 +48,7 @@ def _agree(run: Run, lines: list[str], *, yes: bool, question: str) -> None:
     from openmem.setup.ask import confirm
 
     run.console.say(*lines, "")
-    if not confirm(question):
+    if not confirm(question, is_final=True):
         raise Declined("nothing was changed.")
 
 
@@ -85,7 +88,7 @@ def verify(
         f"{p['session_id']}" + (f" #{p['seq']}" if p["seq"] else "") + f": {p['what']}"
         for p in problems
     ]
-    lines.append(f"{len(sids)} sessions checked, {len(problems)} problems.")
+    lines.append(f"{counted(len(sids), 'session')} checked, {counted(len(problems), 'problem')}.")
     return Result(
         data={"sessions": len(sids), "problems": problems},
         lines=tuple(lines),
@@ -160,11 +163,12 @@ def sweep(
     planned = due(run.paths, ttl, now=time.time())
     lines = [
         f"  - {entry.session_id}  {entry.age_days} days, {size_text(entry.size_bytes)}"
+        f"{_folder_of(run, entry.session_id)}"
         for entry in planned.sessions
     ]
     if planned.blobs:
         size = size_text(planned.blob_bytes)
-        lines.append(f"  - {len(planned.blobs)} payloads that no session names, {size}")
+        lines.append(f"  - {counted(len(planned.blobs), 'payload')} that no session names, {size}")
     lines += [f"  = {sid}  stays: {why}" for sid, why in planned.kept]
     data = {
         "ttl_days": ttl,
@@ -181,12 +185,20 @@ def sweep(
     if dry_run:
         return Result(data=data, lines=(*lines, "Nothing is removed yet."), notes=planned.notes)
     _agree(run, lines, yes=yes, question="Remove these for good?")
-    data["removed"] = act(run.paths, planned, now=time.time())
+    removed = data["removed"] = act(run.paths, planned, now=time.time())
     return Result(
         data=data,
-        lines=(*lines, f"Removed {data['removed']} files."),
+        lines=(*lines, f"Removed {counted(removed, 'file')}."),
         notes=planned.notes,
     )
+
+
+def _folder_of(run: Run, sid: str) -> str:
+    from openmem.cli.console import tilde
+    from openmem.context.session import read_registration
+
+    registration = read_registration(run.paths, sid)
+    return f", {tilde(registration.cwd, run.paths.home)}" if registration else ""
 
 
 @command(
@@ -252,7 +264,6 @@ def forget(
     A resent history does not bring it back: a mark without content stands in its place.
     """
     from openmem.cli.console import tilde
-    from openmem.cli.render.plan import counted
     from openmem.context.care.forget import forget_rows, forget_sessions, forget_word
 
     run = run_of(context)
@@ -276,7 +287,7 @@ def forget(
     copies = _copies(run, pattern=pattern, word=word, chosen=chosen)
     if not chosen and not copies:
         raise NotFound("nothing stored matches; nothing was changed.")
-    lines = [f"  - session {c.entry.session_id}: {counted(len(c.seqs), 'row')}" for c in chosen]
+    lines = [f"  - session {c.entry.session_id}: {_rows_named(c.seqs)}" for c in chosen]
     lines += [f"  - {tilde(path, run.paths.home)}, a copy" for path in copies]
     if dry_run:
         rows = {c.entry.session_id: list(c.seqs) for c in chosen}
@@ -285,6 +296,13 @@ def forget(
     if word:
         return _receipt(forget_word(run.paths, key, word, chosen))
     return _receipt(forget_rows(run.paths, key, chosen, copies))
+
+
+def _rows_named(seqs: Sequence[int]) -> str:
+    """Return which rows, so that a person can look at them with `context show --row` first."""
+    named = ", ".join(map(str, seqs[:_ROWS_NAMED]))
+    more = f" and {len(seqs) - _ROWS_NAMED} more" if len(seqs) > _ROWS_NAMED else ""
+    return f"{'row' if len(seqs) == 1 else 'rows'} {named}{more}"
 
 
 def _copies(run: Run, *, pattern: str, word: str, chosen: list[Selected]) -> list[str]:
@@ -309,7 +327,12 @@ def _word_of(secret: str) -> str:
             "a secret on the command line ends in the shell's history.",
             hint="--secret - reads it from standard input.",
         )
-    word = sys.stdin.readline().rstrip("\r\n")
+    if sys.stdin.isatty():
+        from openmem.setup.ask import unseen
+
+        word = unseen("The secret (not shown):")
+    else:
+        word = sys.stdin.readline().rstrip("\r\n")
     if len(word) < 4:
         raise Usage("the secret on standard input is shorter than 4 characters.")
     return word
@@ -360,16 +383,21 @@ def _shown(data: dict[str, Any], lines: list[str]) -> Result:
 def _receipt(receipt: ForgetReceipt) -> Result:
     data = {k: list(v) if isinstance(v, tuple) else v for k, v in asdict(receipt).items()}
     parts = [
-        f"{receipt.rows} rows" if receipt.rows else "",
-        f"{receipt.lines} lines" if receipt.lines else "",
-        f"{receipt.masked} rows masked" if receipt.masked else "",
-        f"{receipt.files} files" if receipt.files else "",
-        f"{receipt.blobs} payloads" if receipt.blobs else "",
+        f"{counted(number, noun)}{rest}"
+        for number, noun, rest in (
+            (receipt.rows, "row", ""),
+            (receipt.lines, "line", ""),
+            (receipt.masked, "row", " masked"),
+            (receipt.files, "file", ""),
+            (receipt.blobs, "payload", ""),
+        )
+        if number
     ]
-    lines = [f"Forgotten: {', '.join(part for part in parts if part) or 'nothing'}."]
+    lines = [f"Forgotten: {', '.join(parts) or 'nothing'}."]
     lines.append(f"In sessions: {', '.join(receipt.sessions)}." if receipt.sessions else "")
     if receipt.tombstones:
-        lines.append(f"{receipt.tombstones} marks without content keep it from coming back.")
+        marks, keep = counted(receipt.tombstones, "mark"), "s" if receipt.tombstones == 1 else ""
+        lines.append(f"{marks} without content keep{keep} it from coming back.")
     lines += [f"Left: {place}." for place in receipt.left]
     if receipt.pending:
         lines.append(
@@ -395,7 +423,10 @@ def scan_secrets(
     yes: Yes = False,
     json: Json = False,
 ) -> Result:
-    """Look for secrets in the stored sessions. Prints where and of which kind, never a value."""
+    """Look for secrets in the stored sessions; exit 1 when there is one.
+
+    Prints where and of which kind, never a value.
+    """
     from openmem.context.care.scan import mask_stored, scan
 
     run = run_of(context)
@@ -406,7 +437,7 @@ def scan_secrets(
         + (" (earlier system; forget the session to remove it)" if f.is_legacy else "")
         for f in found
     ]
-    lines.append(f"{len(found)} secrets found." if found else "No secret found.")
+    lines.append(f"{counted(len(found), 'secret')} found." if found else "No secret found.")
     data: dict[str, Any] = {"found": [asdict(f) for f in found], "masked": 0, "pending": []}
     if not fix or not found:
         status = FAILED if found and not fix else 0
@@ -415,7 +446,7 @@ def scan_secrets(
     _agree(run, lines, yes=yes, question="Mask these for good?")
     masked = mask_stored(run.paths, ensure_key(run.paths), sid=sid)
     data["masked"], data["pending"] = masked.secrets, list(masked.pending)
-    lines.append(f"Masked {masked.secrets} in {masked.rows} rows.")
+    lines.append(f"Masked {masked.secrets} in {counted(masked.rows, 'row')}.")
     if masked.pending:
         lines.append(f"Pending: a reader holds old pages of {', '.join(masked.pending)}.")
     return Result(data=data, lines=tuple(lines), exit_status=FAILED if masked.pending else 0)
@@ -460,4 +491,5 @@ def export(
         raise Failed(f"{out} exists already; it is left as it is.") from None
     with os.fdopen(descriptor, "w", encoding="utf-8", newline="\n") as file:
         file.write(text)
-    return Result(data=data, lines=(f"Wrote {out}.",))
+    note = "This copy is yours: forgetting does not reach it."
+    return Result(data=data, lines=(f"Wrote {out}.",), notes=(note,))

@@ -37,12 +37,14 @@ SUFFIXES = (
     ".pending",
 )
 _SET_ASIDE = ".v4.db.damaged-"
+_NO_USE = (".pin", ".pending", ".vectors.f32", ".vectors.json", ".vectors.lock")
 _PIECE = 1 << 22
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionFiles:
-    """All files of one session. `newest_at`: POSIX seconds of the last write to any of them."""
+    """All files of one session. `newest_at`: POSIX seconds of the last write that was a use of it:
+    a pin, or vectors that were made at last, are none."""
 
     session_id: str
     paths: tuple[str, ...]
@@ -71,7 +73,9 @@ def session_files(paths: Paths) -> list[SessionFiles]:
         for item in items:
             with contextlib.suppress(FileNotFoundError):  # removed meanwhile
                 status = item.stat()
-                newest, size = max(newest, status.st_mtime), size + status.st_size
+                size += status.st_size
+                if not item.name.endswith(_NO_USE):
+                    newest = max(newest, status.st_mtime)
         grouped.append(
             SessionFiles(
                 session_id=sid,
