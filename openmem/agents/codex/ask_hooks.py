@@ -83,7 +83,8 @@ def _ask(binary: str, hooks: str, folder: str) -> list[Any] | None:
         pass  # it ended before it was told everything: there is no list
     finally:
         watchdog.cancel()
-        child.stdin.close()
+        with contextlib.suppress(OSError):  # it ended before it read what is still buffered
+            child.stdin.close()
         _end(child)
     return None
 
