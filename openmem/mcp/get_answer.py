@@ -57,7 +57,8 @@ def _row(reach: Reach, session_id: str, seq: int, offset: int) -> str:
         row.name,
         row.kind,
         removed(row.in_context),
-        f"{many(row.masked, 'secret')} masked" if row.masked else "",
+        "forgotten" if row.is_forgotten else "",
+        f"{many(row.masked, 'secret')} masked" if row.masked > 0 else "",
         row.created_at,
         " ".join(("blob", *row.blob_ids)) if row.blob_ids else "",
     )

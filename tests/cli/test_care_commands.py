@@ -138,3 +138,27 @@ def test_a_pin_is_no_use_of_a_session(stored: Paths) -> None:
     assert answer["data"]["kept"] == [{"session_id": "aaaa1111", "why": "pinned"}]
     assert run("context", "pin", "aaaa", "--off")[0] == 0
     assert len(run("context", "sweep", "--dry-run")[1]["data"]["sessions"]) == 2
+
+
+def test_a_forgotten_row_says_so_wherever_it_is_shown(stored: Paths) -> None:
+    """Issue 3, bad input: a tombstoned text that arrives again is not stored, and counted."""
+    assert run("context", "forget", "--pattern", "quokka two", "--yes")[0] == 0
+    recorder = Recorder(stored, ensure_key(stored))
+    messages = [{"role": "user", "content": text} for text in ("quokka two", "hello")]
+    body = json.dumps({"messages": messages}).encode()
+    recorder.record_request("cccc3333", Incoming(agent="claude-code", view=split_request(body)))
+    recorder.close()
+    for sid, count in (("bbbb", 1), ("cccc", 2)):
+        _, answer, _ = run("context", "show", sid)
+        assert (answer["data"]["row_count"], answer["data"]["forgotten_count"]) == (count, 1)
+        assert answer["data"]["rows"][0]["is_forgotten"] is True
+    shown = subprocess.run(
+        [sys.executable, "-m", "openmem", "context", "show", "cccc"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    assert "2 rows, 1 forgotten" in shown.stdout and "(forgotten)" in shown.stdout
+    _, exported, _ = run("context", "export", "cccc", "--format", "markdown")
+    assert "(forgotten)" in exported["data"]["text"] and not holds(stored, "quokka two")

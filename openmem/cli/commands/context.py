@@ -295,6 +295,8 @@ def _one_row(run: Run, reader: SessionReader, seq: int) -> Result:
         )
     data = _row_data(found)
     text = visible(found.text) if run.console.stdout.isatty() else found.text
+    if found.is_forgotten:
+        text = "(forgotten)"
     lines = text.removesuffix("\n").split("\n")
     blobs = [f"(payload {blob_id} is kept beside the store)" for blob_id in found.blob_ids]
     return Result(
@@ -313,6 +315,9 @@ def _rows(run: Run, reader: SessionReader, limit: int) -> Result:
     entry = reader.entry
     head = f"session {reader.session_id}, {entry.agent or 'unknown agent'}, "
     head += f"{display(entry.cwd, run.paths.home) or 'unknown folder'}, {len(rows)} rows"
+    forgotten = sum(row["is_forgotten"] for row in rows)
+    if forgotten:
+        head += f", {forgotten} forgotten"
     if len(shown) < len(rows):
         head += f"; the last {len(shown)} are shown, --limit 0 shows all"
     lines = session_lines(shown, head=head, width=run.console.width)
@@ -323,6 +328,7 @@ def _rows(run: Run, reader: SessionReader, limit: int) -> Result:
         "bank": entry.bank,
         "rows": shown,
         "row_count": len(rows),
+        "forgotten_count": forgotten,
     }
     return Result(data=data, lines=tuple(lines))
 
@@ -330,6 +336,7 @@ def _rows(run: Run, reader: SessionReader, limit: int) -> Result:
 def _row_data(row: StoredRow) -> dict[str, Any]:
     data = asdict(row)
     data["blob_ids"] = list(row.blob_ids)
+    data["is_forgotten"] = row.is_forgotten
     return data
 
 

@@ -285,6 +285,7 @@ def session_lines(rows: Sequence[Mapping[str, Any]], *, head: str, width: int) -
     for row in rows:
         who = f"{row['role']} {row['name']}".strip()
         mark = " " if row["in_context"] else "–"
-        text = visible(" ".join(row["text"].split())) or f"({row['kind']})"
+        kind = "forgotten" if row.get("is_forgotten") else row["kind"]
+        text = visible(" ".join(row["text"].split())) or f"({kind})"
         lines.append(clipped(f"{row['seq']:>5} {mark} {visible(who):<14}  {text}", width))
     return lines

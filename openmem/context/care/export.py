@@ -50,7 +50,9 @@ def _markdown(reader: SessionReader, rows: Iterator[StoredRow]) -> Iterator[str]
         title = f"{row.role}, {row.kind}" + (f" {row.name}" if row.name else "")
         state = "" if row.in_context else ", trimmed"
         yield f"\n## {row.seq}. {title}{state} ({row.created_at})\n\n"
-        if row.kind in ("tool_use", "tool_result"):
+        if row.is_forgotten:
+            yield "(forgotten)\n"
+        elif row.kind in ("tool_use", "tool_result"):
             fence = _fence(row.text)
             yield f"{fence}\n{row.text}\n{fence}\n"
         else:

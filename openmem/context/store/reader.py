@@ -16,6 +16,7 @@ from openmem.base.errors import NotFound, StoreUnavailable
 from openmem.base.frame import carries_own_text, is_own_tool
 from openmem.base.paths import Paths
 from openmem.context.store.catalog import Entry, entry_of
+from openmem.context.store.prepare import FORGOTTEN
 from openmem.context.store.readonly import connect_for_reading
 from openmem.context.store.schema import VERSION
 
@@ -31,8 +32,9 @@ _NEW_COLUMNS = ", echo, masked, source"
 class StoredRow:
     """A row as stored. `text`: masked; its lines end with `\\n`. `name`, `trimmed_at`: "" for none.
 
-    `masked`: how many secrets were masked. `source`: seq of the row that holds the same text in a
-    history that the client rewrote, 0 for none; searches show only that one.
+    `masked`: how many secrets were masked, -1 when the text was forgotten. `source`: seq of the row
+    that holds the same text in a history that the client rewrote, 0 for none; searches show only
+    that one.
     """
 
     seq: int
@@ -50,6 +52,11 @@ class StoredRow:
     echo: bool
     masked: int
     source: int
+
+    @property
+    def is_forgotten(self) -> bool:
+        """Whether the text was forgotten, also one that came again; its place is kept."""
+        return self.masked == FORGOTTEN
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
