@@ -57,7 +57,7 @@ def test_every_command_a_page_names_exists(page: Path) -> None:
         for option in options_of(COMMANDS[name]):
             known |= {*option.opts, *option.secondary_opts}
         for word in words[1:]:
-            if word.startswith("-") and word != "--":
+            if word.startswith("-") and word not in ("-", "--"):
                 assert word.split("=")[0] in known, f"{page.name}: {line}"
 
 
