@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from openmem.agents.agent import Detected
-from openmem.base.config import Value
+from openmem.base.settings import Value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,9 +9,10 @@ import os
 
 from openmem.agents.agent import Detected
 from openmem.agents.base import AGENTS
-from openmem.base.config import SETTINGS, Config, load_config
+from openmem.base.config import Config, load_config
 from openmem.base.errors import InvalidConfig, Missing
 from openmem.base.paths import Paths
+from openmem.base.settings import SETTINGS
 from openmem.base.workspace import workspace_of
 from openmem.host import lifecycle
 from openmem.host.hold import free_port

@@ -10,10 +10,11 @@ import os
 import tomllib
 from collections.abc import Mapping
 
-from openmem.base.config import Value, check, flatten, setting_of
+from openmem.base.config import check, flatten, setting_of
 from openmem.base.errors import InvalidConfig, NotFound
 from openmem.base.paths import Paths
 from openmem.base.policy import USES, VERSION, decode_policy
+from openmem.base.settings import Value
 from openmem.plan.action import Action, Edit, Json
 from openmem.plan.edit.planner import plan_toml_edit, plan_write
 from openmem.plan.system import System

@@ -11,9 +11,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
-from openmem.base.config import Config, Value, setting_of
+from openmem.base.config import Config, setting_of
 from openmem.base.errors import InvalidConfig, Missing
 from openmem.base.paths import Paths
+from openmem.base.settings import Value
 from openmem.host.launch import command_of
 from openmem.memory.providers.server import USUAL_PORTS, read_secret
 from openmem.memory.providers.wire import checked_url

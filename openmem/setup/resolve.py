@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from openmem.agents.base import AGENTS, Wanted
-from openmem.base.config import Value
 from openmem.base.errors import NotFound, OpenmemError, Refused
 from openmem.base.paths import Paths
+from openmem.base.settings import Value
 from openmem.host import lifecycle
 from openmem.host.launch import command_of
 from openmem.host.service import MODULE, service_actions

@@ -8,13 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from openmem.base.config import SETTINGS, load_config
+from openmem.base.config import load_config
 from openmem.base.errors import EXIT_CODES, InvalidConfig, OpenmemError
 from openmem.base.frame import carries_own_text, escape_recalled, framed, is_own_tool
 from openmem.base.installation import ensure_key, read_key
 from openmem.base.paths import Paths, display
 from openmem.base.policy import decide, load_policy, may_read_bank
 from openmem.base.redact import redact
+from openmem.base.settings import SETTINGS
 from openmem.base.workspace import normalise_remote, workspace_of
 
 KEY = b"k" * 32

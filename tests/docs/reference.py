@@ -12,7 +12,7 @@ from typing import Any
 
 import typer
 
-from openmem.base.config import FREE_TABLES, SETTINGS
+from openmem.base.settings import FREE_TABLES, SETTINGS
 from openmem.base.errors import EXIT_CODES
 from openmem.cli.app import app
 from openmem.setup.questions import QUESTIONS
