@@ -302,6 +302,13 @@ SETTINGS: tuple[Setting, ...] = (
         help="At most so many memories are recalled at a prompt; 0: none.",
     ),
     Setting(
+        name="memory.at_trim",
+        kind="bool",
+        default=False,
+        narrows="off",
+        help="Say beside the pointer of a trim what is remembered of the turn it stands at.",
+    ),
+    Setting(
         name="memory.keep_turns",
         kind="bool",
         default=True,

@@ -28,6 +28,7 @@ from openmem.base.io import ensure_private_dir, locked, read_bytes_or_none, writ
 from openmem.base.paths import Paths
 from openmem.hook.notes import note
 from openmem.memory.model import Actor, normalised
+from openmem.memory.notes import sweep_notes
 from openmem.memory.opening import open_memories
 from openmem.memory.retain import Utterance, age_out, keep_said
 from openmem.memory.scope import scope_of
@@ -177,6 +178,7 @@ def _age_out_daily(paths: Paths, act: Callable[[], int]) -> None:
     except FileNotFoundError:
         pass  # the first time
     act()
+    sweep_notes(paths, now)
     for name in os.listdir(folder):
         path = f"{folder}/{name}"
         if name != ".swept" and os.stat(path).st_mtime < now - 90 * _DAY_SECONDS:

@@ -51,6 +51,8 @@ def _settings(
         config = load_config(paths.config_file, environ)
         routes = config.routes
         settings = settings_from(paths, config, bare_upstream=bare_upstream)
+        if config.flag("memory.at_trim"):
+            settings = replace(settings, recorder="openmem.host.recorder")
         problem = ""
     except OpenmemError as error:
         Logbook(paths, "worker").fault("settings cannot be used", error)

@@ -9,7 +9,10 @@ has just forgotten.
 
 from __future__ import annotations
 
-from openmem.base.errors import Failed, OpenmemError
+import os
+from collections.abc import Callable, Collection
+
+from openmem.base.errors import Failed, OpenmemError, StoreUnavailable
 from openmem.base.io import locked
 from openmem.base.light import dataclass
 from openmem.memory.ledger import Ledger
@@ -28,25 +31,39 @@ class Delivered:
     problem: OpenmemError | None = None
 
 
-def deliver(ledger: Ledger, provider: Provider, lock_file: str) -> Delivered:
+def deliver(
+    ledger: Ledger,
+    provider: Provider,
+    lock_file: str,
+    take_out: Callable[[Collection[str]], object],
+) -> Delivered:
     """Work the outbox off until it is empty or the provider fails. StoreUnavailable: the ledger.
 
-    `lock_file`: in a folder that exists.
+    `lock_file`: in a folder that exists. `take_out(ids)` removes memories from what else holds
+    them; Failed, OSError.
     """
     waiting = len(ledger.outbox(provider.name))
     if not waiting:
         return Delivered()
     try:
         with locked(lock_file):
-            return _deliver(ledger, provider)
+            return _deliver(ledger, provider, take_out)
     except Failed as error:
         return Delivered(waiting=waiting, problem=error)
 
 
-def _deliver(ledger: Ledger, provider: Provider) -> Delivered:
+def _deliver(
+    ledger: Ledger, provider: Provider, take_out: Callable[[Collection[str]], object]
+) -> Delivered:
     told = 0
+    taken_out: set[int] = set()
     while True:
         waiting = ledger.outbox(provider.name)
+        # Before the provider hears of it: it may be down, and what else holds them is ours.
+        gone = {number: one for number, verb, one, _, _ in waiting if verb == "forget"}
+        if new := gone.keys() - taken_out:
+            _take_out(take_out, [gone[number] for number in new])
+            taken_out |= new
         words = [one for one in waiting if one[1] != "erase"]
         if not words:
             return _erase(ledger, provider, waiting, told)
@@ -58,6 +75,14 @@ def _deliver(ledger: Ledger, provider: Provider) -> Delivered:
             return Delivered(told=told, waiting=len(waiting), problem=error)
         ledger.delivered(*(number for number, *_ in part))
         told += len(part)
+
+
+def _take_out(take_out: Callable[[Collection[str]], object], memory_ids: list[str]) -> None:
+    try:
+        take_out(memory_ids)
+    except OSError as error:
+        reason = os.strerror(error.errno or 0)
+        raise StoreUnavailable(f"{error.filename} cannot be written: {reason}.") from error
 
 
 def _erase(ledger: Ledger, provider: Provider, waiting: list[_Waiting], told: int) -> Delivered:

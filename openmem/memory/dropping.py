@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from openmem.memory.facade import Memories
 from openmem.memory.model import Actor
+from openmem.memory.notes import take_out
 from openmem.memory.providers.registry import bank_admin_of
 
 
@@ -17,6 +18,8 @@ def drop_bank(memories: Memories, bank: str, actor: Actor) -> tuple[int, bool]:
     """
     admin = bank_admin_of(memories.provider)
     memories.deliver()
+    everything = [m.id for m in memories.ledger.listing(bank, include_gone=True)]
+    take_out(memories.paths, everything)
     admin.drop_bank(bank)
     count = memories.ledger.drop_bank(bank, actor)
     memories.ledger.enqueue(memories.provider.name, "erase", "", bank)

@@ -31,6 +31,7 @@ from openmem.memory.model import (
     normalised,
     storable,
 )
+from openmem.memory.notes import take_out
 from openmem.memory.places import note_place
 from openmem.memory.providers.base import Ask, Provider, item_of
 from openmem.memory.scope import Scope
@@ -213,7 +214,12 @@ class Memories(Looker):
 
     def deliver(self) -> Delivered:
         """Tell the provider what it has not been told yet."""
-        return deliver(self.ledger, self.provider, f"{self.paths.state_dir}/memory.lock")
+        return deliver(
+            self.ledger,
+            self.provider,
+            f"{self.paths.state_dir}/memory.lock",
+            lambda memory_ids: take_out(self.paths, memory_ids),
+        )
 
     def reindex(self, bank: str) -> int:
         """Give the provider what the ledger holds of a bank, and take out what it does not."""

@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterable, Sequence
 from openmem.base.frame import carries_own_text, escape_recalled, framed
 from openmem.base.light import dataclass
 from openmem.memory.looking import Found, Looker, is_shown
-from openmem.memory.model import Memory, normalised
+from openmem.memory.model import Kind, Memory, normalised
 from openmem.memory.scope import Scope
 
 PROMPT_CHARACTERS = 8_000
@@ -77,10 +77,12 @@ def at_prompt(
     hits: int,
     told: Collection[str] = (),
     seconds: float = 0.0,
+    kinds: tuple[Kind, ...] = (),
 ) -> Recalled:
     """Return what fits a prompt and was not told yet: at most `hits`, 8,000 characters in all.
 
-    `seconds`: what the provider may take; TimedOut, StoreUnavailable when it cannot answer in it.
+    `kinds`: empty for all. `seconds`: what the provider may take; TimedOut, StoreUnavailable when
+    it cannot answer in it.
     """
     if hits <= 0 or not scope.decision.recall or not prompt.strip():
         return Recalled()
@@ -88,6 +90,7 @@ def at_prompt(
         scope,
         prompt,
         limit=hits + len(told),
+        kinds=kinds,
         has_floor=True,
         is_quick=True,
         seconds=seconds,

@@ -27,7 +27,8 @@ class ProxySettings:
     `ttl_days`: how long unused sessions are kept, 0 for ever.
     `is_recording`: False passes everything through and starts no recorder. `windows`: tokens by
     model name prefix. `view_wait_seconds`: how long a request waits for its trimmed form.
-    `vectors`: which model makes vectors of stored rows, if any.
+    `vectors`: which model makes vectors of stored rows, if any. `recorder`: the module whose
+    `main` is the recorder process; a host that hands it something has one of its own.
     """
 
     paths: Paths
@@ -43,6 +44,7 @@ class ProxySettings:
     windows: Mapping[str, int] = field(default_factory=dict)
     view_wait_seconds: float = 5.0
     vectors: VectorSettings = field(default_factory=VectorSettings)
+    recorder: str = "openmem.context.proxy.recording.process"
     version: str = openmem.__version__
 
     @property

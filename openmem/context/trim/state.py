@@ -43,7 +43,8 @@ class Cut:
     thinking before this item is gone; `squeeze`: tool results before it are compressed.
     `survivors`: removed items that must be said again. `anchor`, `anchor_digest`: how many items
     there were and the chain over them. `dropped`: items removed; `masked`: secrets that the store
-    holds masked in them. `pointer`: the text as first written.
+    holds masked in them. `pointer`: the text as first written. `note`: the mark of what is said
+    beside it, "" for nothing.
     """
 
     first: int
@@ -60,6 +61,7 @@ class Cut:
     dropped: int
     masked: int
     pointer: str
+    note: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,6 +169,7 @@ def _decode_cut(value: dict[str, object]) -> Cut:
         survivors=tuple(int(n) for n in survivors),
         anchor_digest=str(value["anchor_digest"]),
         pointer=str(value["pointer"]),
+        note=str(value.get("note", "")),
     )
 
 

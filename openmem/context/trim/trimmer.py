@@ -33,6 +33,7 @@ from openmem.context.trim.limits import (
     thresholds_of,
     window_of,
 )
+from openmem.context.trim.notes import Notes, said_in
 from openmem.context.trim.pointer import compressed_text, pointer_text
 from openmem.context.trim.state import (
     Cut,
@@ -47,6 +48,7 @@ from openmem.context.trim.view import dropped_items, kept_order, render_view
 
 _THREADS_HELD = 64
 _BYTES_HELD = 96 << 20
+_POINTER_CHARACTERS = 600
 
 
 @dataclass(slots=True)
@@ -66,7 +68,7 @@ class Trimmer:
     `windows`: model name prefix → window in tokens. `save_blob(text) -> id` keeps the whole text
     of a compressed result before the request that shows it short is sent. `count_masked(sid,
     numbers)`: called before a cut is made final: stores the request's rows and returns how many
-    secrets the store holds masked in those items.
+    secrets the store holds masked in those items. `notes`: what is said beside a pointer, if any.
     """
 
     def __init__(
@@ -78,8 +80,9 @@ class Trimmer:
         *,
         save_blob: Callable[[str], str],
         count_masked: Callable[[str, Sequence[int]], int],
+        notes: Notes | None = None,
     ) -> None:
-        self._paths, self._key = paths, key
+        self._paths, self._key, self._notes = paths, key, notes
         self._settings, self._windows = settings, windows
         self._save_blob, self._count_masked = save_blob, count_masked
         self._live: OrderedDict[tuple[str, str], _Live] = OrderedDict()
@@ -164,23 +167,25 @@ class Trimmer:
                 refusal=_refusal(before, limits, items),
             )
         bound = form.with_binding(envelope) if state.binding_repair else None
-        body = render_view(form, bound or envelope, items, cut, self._compress())
+        noted: Cut | None = self._noted(ask.sid, cut)
+        body = render_view(form, bound or envelope, items, noted or cut, self._compress())
         fault = _own_fault(form, body, ask.body)
         if fault and cut.pointer:
             # The stored cut does not fit any more: all of the history, without its old thinking.
             problem = f"the view would be refused: {fault}"
             cut, made = self._bare_cut(items), None
+            noted = cut
             body = render_view(form, envelope, items, cut, self._compress()) if cut else ask.body
             fault = _own_fault(form, body, ask.body)
-        if cut is None or fault:
+        if cut is None or noted is None or fault:
             raise NotTrimmable(fault or problem)
         if made or problem or is_rewritten:
             trims.put(thread, replace(state, cut=cut, model=envelope.model))
             save_trims(self._paths, ask.sid, trims)
-        after = self._tokens(envelope, items, cut, state)
+        after = self._tokens(envelope, items, noted, state)
         return View(
             body=body,
-            weight=self._weight(envelope, items, cut),
+            weight=self._weight(envelope, items, noted),
             thread=thread,
             turn=cut.turn,
             tokens_before=before,
@@ -328,12 +333,30 @@ class Trimmer:
             masked=masked,
             anchor_digest=chain_digest(items[: cut.anchor], self._key),
             pointer=pointer_text(ask.sid, cut.dropped, masked),
+            note=self._note_on(ask.sid, cut, items),
         )
         try:
-            body = render_view(form, envelope, items, cut, self._compress())
+            noted = self._noted(ask.sid, cut)
+            body = render_view(form, envelope, items, noted, self._compress())
         except NotTrimmable:
             return None  # no legal order: the stored cut, or none, goes on
         return None if _own_fault(form, body, ask.body) else cut
+
+    def _note_on(self, sid: str, cut: Cut, items: Sequence[Item]) -> str:
+        """Return the mark of a note on the cut turn, "" where nobody makes notes."""
+        if self._notes is None:
+            return ""
+        kept = [items[number].raw for number in kept_order(cut, items)]
+        return self._notes.make(
+            sid,
+            said_in(items[cut.turn].raw),
+            lambda text: any(text.encode() in raw for raw in kept),
+        )
+
+    def _noted(self, sid: str, cut: Cut) -> Cut:
+        """Return the cut with its note, if there is one, behind the pointer."""
+        text = self._notes.text(sid, cut.note) if self._notes and cut.note else ""
+        return replace(cut, pointer=f"{cut.pointer}\n\n{text}") if text else cut
 
     def _tokens(
         self,
@@ -348,7 +371,9 @@ class Trimmer:
 
     def _weight(self, envelope: Envelope, items: Sequence[Item], cut: Cut) -> Weight:
         kept = kept_order(cut, items)
-        return self._weight_kept(envelope, items, kept, cut.strip, cut.squeeze)
+        weight = self._weight_kept(envelope, items, kept, cut.strip, cut.squeeze)
+        note = max(0, len(cut.pointer) - _POINTER_CHARACTERS)
+        return replace(weight, characters=weight.characters + note)
 
     def _weight_kept(
         self,
@@ -359,7 +384,7 @@ class Trimmer:
         squeeze: int,
     ) -> Weight:
         limit = self._settings.compress_tokens * 3
-        characters = envelope.weight + 600  # the pointer
+        characters = envelope.weight + _POINTER_CHARACTERS
         pictures = 0
         for number in kept:
             item = items[number]

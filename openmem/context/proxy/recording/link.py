@@ -79,7 +79,13 @@ class RecorderLink:
             ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 20)
             ours.setblocking(False)
             self._process = subprocess.Popen(
-                [sys.executable, "-P", "-c", _program(), str(theirs.fileno())],
+                [
+                    sys.executable,
+                    "-P",
+                    "-c",
+                    _program(self._settings.recorder),
+                    str(theirs.fileno()),
+                ],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=log,
@@ -306,15 +312,14 @@ class RecorderLink:
         await writer.drain()
 
 
-def _program() -> str:
+def _program(module: str) -> str:
     """Return the recorder's program text: our package's folder last on the path, then its main.
 
     Last, so that nothing beside the package can stand before the standard library.
     """
     root = os.path.dirname(os.path.dirname(os.path.abspath(openmem.__file__)))
     return (
-        f"import sys; sys.path.append({root!r}); "
-        "from openmem.context.proxy.recording.process import main; main(int(sys.argv[1]))"
+        f"import sys; sys.path.append({root!r}); from {module} import main; main(int(sys.argv[1]))"
     )
 
 

@@ -42,6 +42,7 @@ from openmem.context.proxy.recording.tidying import Tidying
 from openmem.context.proxy.recording.trimming import Trimming
 from openmem.context.store.recorder import Recorder
 from openmem.context.trim.limits import TrimSettings
+from openmem.context.trim.notes import Notes
 from openmem.context.vectors.background import Background
 from openmem.context.vectors.settings import VectorSettings
 
@@ -329,8 +330,9 @@ def _say(error: BaseException) -> None:
     sys.stderr.flush()
 
 
-def main(descriptor: int) -> None:
-    """Serve one proxy on an inherited socket until it ends."""
+def main(descriptor: int, open_notes: Callable[[Paths], Notes] | None = None) -> None:
+    """Serve one proxy on an inherited socket until it ends. `open_notes`: what pointers may say
+    besides; a host that has it runs this from a module of its own."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     sys.excepthook = lambda kind, error, trace: _say(error)
@@ -354,7 +356,8 @@ def main(descriptor: int) -> None:
         return Recorder(paths, key) if told["redacts"] else Recorder(paths, key, _as_it_is)
 
     def open_trimming() -> Trimming:
-        return Trimming(paths, ensure_key(paths), TrimSettings(**told["trim"]), told["windows"])
+        settings, notes = TrimSettings(**told["trim"]), open_notes(paths) if open_notes else None
+        return Trimming(paths, ensure_key(paths), settings, told["windows"], notes)
 
     recordings = Recordings(
         paths,

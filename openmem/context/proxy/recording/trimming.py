@@ -20,6 +20,7 @@ from openmem.context.session import peek_trim_request, take_trim_request
 from openmem.context.store.blobs import blob_of, write_blob
 from openmem.context.trim.items import NotTrimmable, WireFormat
 from openmem.context.trim.limits import TrimSettings, limit_in
+from openmem.context.trim.notes import Notes
 from openmem.context.trim.state import TrimState
 from openmem.context.trim.trimmer import Ask, Trimmer, View
 from openmem.context.trim.wire.chat import ChatFormat
@@ -34,7 +35,12 @@ class Trimming:
     """
 
     def __init__(
-        self, paths: Paths, key: bytes, settings: TrimSettings, windows: Mapping[str, int]
+        self,
+        paths: Paths,
+        key: bytes,
+        settings: TrimSettings,
+        windows: Mapping[str, int],
+        notes: Notes | None = None,
     ) -> None:
         self._paths, self._key = paths, key
         self._forms: Mapping[Wire, WireFormat] = {
@@ -50,6 +56,7 @@ class Trimming:
             windows,
             save_blob=self._save_blob,
             count_masked=lambda sid, numbers: self._local.count(numbers),
+            notes=notes,
         )
 
     def view(
