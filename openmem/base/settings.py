@@ -265,6 +265,13 @@ SETTINGS: tuple[Setting, ...] = (
         help="Newest tool steps that a trim inside a turn keeps whole.",
     ),
     Setting(
+        name="trim.superseded",
+        kind="bool",
+        default=False,
+        narrows="off",
+        help="A trim also leaves out bodies of kept tool calls that a later call made worthless.",
+    ),
+    Setting(
         name="context.redact",
         kind="bool",
         default=True,

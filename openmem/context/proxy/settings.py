@@ -78,4 +78,5 @@ def trim_settings(config: Config) -> TrimSettings:
         fraction=float(config.get("trim.to_fraction")),
         compress_tokens=config.number("trim.compress_tokens"),
         keep_steps=config.number("trim.keep_steps"),
+        superseded=config.flag("trim.superseded"),
     )

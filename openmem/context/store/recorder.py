@@ -74,10 +74,23 @@ class Recorder:
         with self._writer(sid) as writer:
             return writer.count_masked(thread, messages)
 
-    def mark_trimmed(self, sid: str, thread: str, messages: Sequence[int], turn: int) -> None:
-        """Mark the rows of messages of the thread's last request as trimmed at another's."""
+    def find_whole(self, sid: str, thread: str, parts: Sequence[tuple[int, str, int]]) -> list[int]:
+        """Return the rows of blocks of the thread's last request, as `SessionWriter.find_whole`."""
         with self._writer(sid) as writer:
-            writer.mark_trimmed(thread, messages, turn)
+            return writer.find_whole(thread, parts)
+
+    def mark_trimmed(
+        self,
+        sid: str,
+        thread: str,
+        messages: Sequence[int],
+        turn: int,
+        rows: Sequence[int] = (),
+    ) -> None:
+        """Mark the rows of messages of the thread's last request, and single rows, as trimmed at
+        another's."""
+        with self._writer(sid) as writer:
+            writer.mark_trimmed(thread, messages, turn, rows)
 
     def add_event(self, sid: str, event: Event) -> None:
         """Append an event and add its counts to the session's and the thread's."""

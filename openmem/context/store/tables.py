@@ -6,7 +6,7 @@ All methods but `find…` and `read…` want an open transaction. Keys are hex o
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, fields
 
 from openmem.base.tokens import index_text
@@ -266,6 +266,21 @@ class Tables:
             self._execute("SELECT masked FROM row WHERE seq = ?", (seq,)).fetchone() for seq in seqs
         )
         return sum(max(0, int(row[0])) for row in masked if row)
+
+    def whole_of_kind(self, seqs: Sequence[int], kind: str, place: int) -> int:
+        """Return of these rows the one that is the `place`-th of its kind, 0 when there is none or
+        it does not hold its text word for word."""
+        found = [
+            (seq, int(row[1]))
+            for seq in seqs
+            if (
+                row := self._execute(
+                    "SELECT kind, masked FROM row WHERE seq = ?", (seq,)
+                ).fetchone()
+            )
+            and KINDS[row[0]] == kind
+        ]
+        return found[place][0] if place < len(found) and found[place][1] == 0 else 0
 
     def mark_trimmed(self, seqs: Collection[int], turn: int) -> None:
         """Mark rows, and those that hold their text, as taken out by a trim at the row `turn`.

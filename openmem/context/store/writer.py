@@ -89,9 +89,25 @@ class SessionWriter:
         seqs = self._rows_of(thread, messages)
         return self._with_file(lambda connection: Tables(connection, 0).count_masked(seqs))
 
-    def mark_trimmed(self, thread: str, messages: Sequence[int], turn: int) -> None:
-        """Take messages of the thread's last request out of context. `turn`: the cut turn's."""
+    def find_whole(self, thread: str, parts: Sequence[tuple[int, str, int]]) -> list[int]:
+        """Return the rows of blocks of the thread's last request: (message, kind, which of them).
+
+        0 for one that is not stored word for word.
+        """
+        rows = {message: self._rows_of(thread, [message]) for message, _, _ in parts}
+        return self._with_file(
+            lambda c: [Tables(c, 0).whole_of_kind(rows[m], kind, place) for m, kind, place in parts]
+        )
+
+    def mark_trimmed(
+        self, thread: str, messages: Sequence[int], turn: int, rows: Sequence[int] = ()
+    ) -> None:
+        """Take messages of the thread's last request out of context. `turn`: the cut turn's.
+
+        `rows`: single rows that leave with them.
+        """
         seqs, at = self._rows_of(thread, messages), self._rows_of(thread, [turn])
+        seqs += rows
         if seqs:
             self._with_file(lambda c: self._mark_trimmed(c, seqs, at[0] if at else 0))
 

@@ -34,7 +34,8 @@ class View:
     this request is the first with a new cut. `gone`: numbers of the items that the body leaves
     out, `turn`: of the cut turn. `weight`: of what is sent, for the sample that the provider's
     report will make. `problem`: why a stored cut could not be used. `is_settled`: a forced trim
-    was done, or there was nothing to do. `asks_for_binding`: the request asks the provider to drop
+    was done, or there was nothing to do. `rows`: of superseded bodies that a new cut leaves out.
+    `asks_for_binding`: the request asks the provider to drop
     thinking that does not verify, and needs a header for that. `refusal`: the words with which to
     answer instead of sending: nothing is left to trim and a proven limit is about to be passed.
     """
@@ -51,5 +52,6 @@ class View:
     asks_for_binding: bool = False
     refusal: str = ""
     gone: tuple[int, ...] = ()
+    rows: tuple[int, ...] = ()
     cause: str = ""
     problem: str = ""

@@ -15,6 +15,9 @@ from openmem.context.trim.items import Envelope, Item
 from openmem.context.trim.state import Cut
 from openmem.context.trim.view import kept_order
 
+Pairs = Sequence[tuple[int, int]]
+"""(item of a call, item of its result)"""
+
 Price = Callable[[Sequence[int], int, int], int]
 """(kept item numbers, strip, squeeze) → estimated tokens of the whole view"""
 
@@ -37,13 +40,14 @@ def plan_cut(
         return None
     first = turns[0]
     strip, squeeze = _strip_at(envelope, items, turns), _squeeze_at(items, wish.keep_steps)
+    pairs = pairs_of(items)
     floor = previous.turn if previous else -1
     later = [turn for turn in turns if turn > max(floor, first)]
     if wish.keep_turns:
         later = [turn for turn in later if turn <= turns[-min(wish.keep_turns, len(turns))]][-1:]
     best: Cut | None = None
     for turn in later:
-        cut = _cut_at(items, first, turn, strip, squeeze)
+        cut = _cut_at(items, pairs, first, turn, strip, squeeze)
         if cut is None or cut.dropped == 0:
             continue
         best = cut
@@ -52,17 +56,30 @@ def plan_cut(
     last = best.turn if best else (previous.turn if previous else turns[-1])
     if last != turns[-1] or wish.keep_turns:
         return best
-    base = best or _cut_at(items, first, last, strip, squeeze)
+    base = best or _cut_at(items, pairs, first, last, strip, squeeze)
     if base is None:
         return None
     usable = steps_of(items, base.gap_start)
     if _is_budget_loop(envelope, items):
         usable = [start for start in usable if items[start].opens_with_thinking]
-    gapped = _with_gap(items, base, previous, wish, price, usable)
+    gapped = _with_gap(items, pairs, base, previous, wish, price, usable)
     return gapped if gapped.dropped else best
 
 
-def _cut_at(items: Sequence[Item], first: int, turn: int, strip: int, squeeze: int) -> Cut | None:
+def pairs_of(items: Sequence[Item]) -> Pairs:
+    """Return which items hold a call and its result. An id that is used again in a later turn
+    belongs to the call before it; some clients count anew in each turn."""
+    opened: dict[str, int] = {}
+    pairs: set[tuple[int, int]] = set()
+    for number, item in enumerate(items):
+        pairs.update((opened.pop(name), number) for name in item.results if name in opened)
+        opened.update(dict.fromkeys(item.calls, number))
+    return sorted(pairs)
+
+
+def _cut_at(
+    items: Sequence[Item], pairs: Pairs, first: int, turn: int, strip: int, squeeze: int
+) -> Cut | None:
     """Return the cut at a turn without a gap; None when it would split a tool pair."""
     lead = _followers(items, first, ("system",))
     body = turn + 1 + _followers(items, turn, ("system",))
@@ -87,7 +104,7 @@ def _cut_at(items: Sequence[Item], first: int, turn: int, strip: int, squeeze: i
         masked=0,
         pointer="",
     )
-    return _counted(cut, items)
+    return _counted(cut, items, pairs)
 
 
 def _followers(items: Sequence[Item], at: int, kinds: tuple[str, ...]) -> int:
@@ -97,16 +114,12 @@ def _followers(items: Sequence[Item], at: int, kinds: tuple[str, ...]) -> int:
     return count
 
 
-def _counted(cut: Cut, items: Sequence[Item]) -> Cut | None:
+def _counted(cut: Cut, items: Sequence[Item], pairs: Pairs) -> Cut | None:
     """Return the cut with its survivors and the number it drops; None for a split pair."""
     cut = replace(cut, survivors=_survivors(cut, items))
-    shown = kept_order(cut, items)
-    kept = set(shown)
-    calls = frozenset().union(*(items[n].calls for n in shown)) if shown else frozenset()
-    results = frozenset().union(*(items[n].results for n in shown)) if shown else frozenset()
-    for number, item in enumerate(items):
-        if number not in kept and (item.calls & results or item.results & calls):
-            return None
+    kept = set(kept_order(cut, items))
+    if any((call in kept) != (result in kept) for call, result in pairs):
+        return None
     gone = sum(1 for n in range(len(items)) if n not in kept and items[n].kind != "system")
     return replace(cut, dropped=gone)
 
@@ -168,6 +181,7 @@ def steps_of(items: Sequence[Item], start: int) -> list[int]:
 
 def _with_gap(
     items: Sequence[Item],
+    pairs: Pairs,
     cut: Cut,
     previous: Cut | None,
     wish: Wish,
@@ -184,7 +198,9 @@ def _with_gap(
     steps = steps_of(items, cut.gap_start)
     if len(steps) <= wish.keep_steps:
         return (
-            cut if least == cut.gap_start else (_counted(replace(cut, gap_end=least), items) or cut)
+            cut
+            if least == cut.gap_start
+            else (_counted(replace(cut, gap_end=least), items, pairs) or cut)
         )
     best = cut
     # From the smallest tail on: keep adding older steps while the view still fits.
@@ -193,7 +209,7 @@ def _with_gap(
             break
         if start not in usable:
             continue
-        candidate = _counted(replace(cut, gap_end=start), items)
+        candidate = _counted(replace(cut, gap_end=start), items, pairs)
         if candidate is None:
             continue
         if (

@@ -21,7 +21,8 @@ class TrimSettings:
     """The person's settings. Zero for a threshold: the default rule.
 
     `fraction`: a trim goes down to this part of the soft threshold. `compress_tokens`: a tool
-    result above it is compressed when a trim happens, 0 for never.
+    result above it is compressed when a trim happens, 0 for never. `superseded`: a trim also leaves
+    out bodies of kept calls that a later call made worthless.
     """
 
     is_on: bool = True
@@ -30,6 +31,7 @@ class TrimSettings:
     fraction: float = 0.3
     compress_tokens: int = 4_000
     keep_steps: int = 3
+    superseded: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

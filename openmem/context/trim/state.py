@@ -15,6 +15,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from openmem.base.io import ensure_private_dir, read_bytes_or_none, write_atomic
 from openmem.base.paths import Paths
 from openmem.context.trim.items import Item
+from openmem.context.trim.spent.parts import NOTHING, Reduced, reduced_from
 
 VERSION = 1
 _SAMPLES_KEPT = 4
@@ -44,7 +45,8 @@ class Cut:
     `survivors`: removed items that must be said again. `anchor`, `anchor_digest`: how many items
     there were and the chain over them. `dropped`: items removed; `masked`: secrets that the store
     holds masked in them. `pointer`: the text as first written. `note`: the mark of what is said
-    beside it, "" for nothing.
+    beside it, "" for nothing. `reduced`: bodies of kept items that are left out, and what is told
+    again.
     """
 
     first: int
@@ -62,6 +64,7 @@ class Cut:
     masked: int
     pointer: str
     note: str = ""
+    reduced: Reduced = NOTHING
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,6 +173,7 @@ def _decode_cut(value: dict[str, object]) -> Cut:
         anchor_digest=str(value["anchor_digest"]),
         pointer=str(value["pointer"]),
         note=str(value.get("note", "")),
+        reduced=reduced_from(value.get("reduced")),
     )
 
 

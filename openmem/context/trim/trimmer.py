@@ -35,6 +35,7 @@ from openmem.context.trim.limits import (
 )
 from openmem.context.trim.notes import Notes, said_in
 from openmem.context.trim.pointer import compressed_text, pointer_text
+from openmem.context.trim.spent.reduce import FindRows, Prospect, prospect, reduce
 from openmem.context.trim.state import (
     Cut,
     Sample,
@@ -45,10 +46,10 @@ from openmem.context.trim.state import (
     save_trims,
 )
 from openmem.context.trim.view import dropped_items, kept_order, render_view
+from openmem.context.trim.weigh import weight_of_cut, weight_of_kept
 
 _THREADS_HELD = 64
 _BYTES_HELD = 96 << 20
-_POINTER_CHARACTERS = 600
 
 
 @dataclass(slots=True)
@@ -69,6 +70,7 @@ class Trimmer:
     of a compressed result before the request that shows it short is sent. `count_masked(sid,
     numbers)`: called before a cut is made final: stores the request's rows and returns how many
     secrets the store holds masked in those items. `notes`: what is said beside a pointer, if any.
+    `find_rows`: of single bodies, called after `count_masked`; without it none is left out.
     """
 
     def __init__(
@@ -81,10 +83,12 @@ class Trimmer:
         save_blob: Callable[[str], str],
         count_masked: Callable[[str, Sequence[int]], int],
         notes: Notes | None = None,
+        find_rows: FindRows | None = None,
     ) -> None:
         self._paths, self._key, self._notes = paths, key, notes
         self._settings, self._windows = settings, windows
         self._save_blob, self._count_masked = save_blob, count_masked
+        self._find_rows = find_rows
         self._live: OrderedDict[tuple[str, str], _Live] = OrderedDict()
         self._trims: OrderedDict[str, SessionTrims] = OrderedDict()
         self._lock = threading.RLock()
@@ -193,6 +197,7 @@ class Trimmer:
             thresholds=limits,
             made_cut=made is not None,
             gone=tuple(dropped_items(cut, items)),
+            rows=tuple(body.seq for body in cut.reduced.spent) if made else (),
             cause=cause if made else "",
             problem=problem,
             is_settled=is_settled,
@@ -312,9 +317,14 @@ class Trimmer:
     ) -> Cut | None:
         """Return the next cut, None when it would free too little or cannot be made legal."""
         previous = state.cut
+        found = self._prospect(form, items)
 
         def price(kept: Sequence[int], strip: int, squeeze: int) -> int:
-            return self._price(envelope, items, kept, strip, squeeze, state)
+            weight = weight_of_kept(
+                envelope, items, kept, strip, squeeze, found, self._settings.compress_tokens
+            )
+            tokens = weight.characters / characters_per_token(state.samples)
+            return round(tokens) + weight.image_tokens
 
         wish = Wish(
             target=limits.target, keep_steps=self._settings.keep_steps, keep_turns=ask.keep_turns
@@ -322,7 +332,8 @@ class Trimmer:
         cut = plan_cut(envelope, items, previous, wish, price)
         if cut is None:
             return None
-        after = price(kept_order(cut, items), cut.strip, cut.squeeze)
+        kept = kept_order(cut, items)
+        after = price(kept, cut.strip, cut.squeeze)
         gain = before - after
         if gain < (1 if ask.force else LEAST_GAIN_TOKENS):
             return None
@@ -334,6 +345,15 @@ class Trimmer:
             anchor_digest=chain_digest(items[: cut.anchor], self._key),
             pointer=pointer_text(ask.sid, cut.dropped, masked),
             note=self._note_on(ask.sid, cut, items),
+            reduced=reduce(
+                found,
+                items,
+                kept,
+                sid=ask.sid,
+                strip=cut.strip,
+                squeeze=cut.squeeze,
+                find_rows=self._find_rows or _no_rows,
+            ),
         )
         try:
             noted = self._noted(ask.sid, cut)
@@ -358,6 +378,12 @@ class Trimmer:
         text = self._notes.text(sid, cut.note) if self._notes and cut.note else ""
         return replace(cut, pointer=f"{cut.pointer}\n\n{text}") if text else cut
 
+    def _prospect(self, form: WireFormat, items: Sequence[Item]) -> Prospect:
+        """Return what a cut may leave out of the items it keeps, and what it must tell again."""
+        first = next((n for n, item in enumerate(items) if item.kind == "turn"), len(items))
+        wanted = self._settings.superseded and self._find_rows is not None
+        return prospect(form.name, items, first=first, superseded=wanted)
+
     def _tokens(
         self,
         envelope: Envelope,
@@ -370,44 +396,7 @@ class Trimmer:
         return estimate(self._weight(envelope, items, cut), state.samples)
 
     def _weight(self, envelope: Envelope, items: Sequence[Item], cut: Cut) -> Weight:
-        kept = kept_order(cut, items)
-        weight = self._weight_kept(envelope, items, kept, cut.strip, cut.squeeze)
-        note = max(0, len(cut.pointer) - _POINTER_CHARACTERS)
-        return replace(weight, characters=weight.characters + note)
-
-    def _weight_kept(
-        self,
-        envelope: Envelope,
-        items: Sequence[Item],
-        kept: Sequence[int],
-        strip: int,
-        squeeze: int,
-    ) -> Weight:
-        limit = self._settings.compress_tokens * 3
-        characters = envelope.weight + _POINTER_CHARACTERS
-        pictures = 0
-        for number in kept:
-            item = items[number]
-            pictures += item.image_tokens
-            weight = item.weight
-            if number < strip and item.has_thinking:
-                weight = item.weight - item.thinking_weight
-            if number < squeeze and item.kind == "results" and limit:
-                weight = min(weight, limit + 600)
-            characters += weight
-        return Weight(characters=characters, image_tokens=pictures)
-
-    def _price(
-        self,
-        envelope: Envelope,
-        items: Sequence[Item],
-        kept: Sequence[int],
-        strip: int,
-        squeeze: int,
-        state: TrimState,
-    ) -> int:
-        weight = self._weight_kept(envelope, items, kept, strip, squeeze)
-        return round(weight.characters / characters_per_token(state.samples)) + weight.image_tokens
+        return weight_of_cut(envelope, items, cut, self._settings.compress_tokens)
 
     def _compress(self) -> Callable[[str], str | None]:
         """Return the short form of a tool result, by characters only.
@@ -448,6 +437,10 @@ class Trimmer:
             else form.item(raw, is_last=number == last)
             for number, raw in enumerate(raws)
         ]
+
+
+def _no_rows(sid: str, parts: Sequence[tuple[int, str, int]]) -> Sequence[int]:
+    return [0] * len(parts)
 
 
 def _refusal(tokens: int, limits: Thresholds, items: Sequence[Item]) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from openmem.context.trim.items import Envelope, Item, WireFormat
+from openmem.context.trim.spent.reduce import text_of_told
+from openmem.context.trim.spent.wire import replaced
 from openmem.context.trim.state import Cut
 
 Compress = Callable[[str], str | None]
@@ -41,6 +43,7 @@ def render_view(
     """Return the body of the view. NotTrimmable when no legal order exists."""
     kept: list[tuple[Item, list[bytes]]] = []
     later: list[bytes] = []
+    markers = cut.reduced.markers()
     for number in kept_order(cut, items):
         item = items[number]
         raw: bytes | None = item.raw
@@ -48,15 +51,22 @@ def render_view(
             raw = form.without_thinking(item.raw)
         if raw is None:
             continue
+        if number in markers:
+            raw = replaced(form.name, raw, markers[number])
         if number < cut.squeeze and item.kind == "results":
             raw = form.compressed(raw, compress)
         is_cut_turn = number == cut.turn and bool(cut.pointer)
-        raws = form.with_pointer(raw, cut.pointer) if is_cut_turn else [raw]
+        raws = form.with_pointer(raw, _pointer(form, items, cut)) if is_cut_turn else [raw]
         if number < cut.anchor:
             kept.append((item, raws))
         else:
             later.extend(raws)
     return form.render(envelope, form.arranged(kept) + later)
+
+
+def _pointer(form: WireFormat, items: Sequence[Item], cut: Cut) -> str:
+    told = text_of_told(form.name, items, cut.reduced.told)
+    return f"{cut.pointer}\n{told}" if told else cut.pointer
 
 
 def dropped_items(cut: Cut, items: Sequence[Item]) -> list[int]:

@@ -40,6 +40,7 @@ from openmem.context.proxy.recording.trimming import Trimming
 from openmem.context.session import write_registration
 from openmem.context.store.model import Event, Incoming, Recorded
 from openmem.context.store.recorder import Recorder
+from openmem.context.trim.spent.reduce import BodyPlace
 from openmem.context.trim.trimmer import View
 
 _REMEMBERED_DIGESTS = 500_000
@@ -187,6 +188,7 @@ class Recordings:
                 body=admitted.incoming.view.body,
                 may_cut=not admitted.is_compaction,
                 count_masked=lambda numbers: self._count_masked(admitted, numbers),
+                find_rows=lambda parts: self._find_rows(admitted, parts),
             )
         except (OpenmemError, OSError, ValueError, sqlite3.Error) as error:
             self.fault(about, error)  # the original goes; what could not be stored is not removed
@@ -220,6 +222,10 @@ class Recordings:
         recorded = self._recorded(admitted)
         return self.recorder.count_masked(admitted.sid, recorded.thread, numbers)
 
+    def _find_rows(self, admitted: Admitted, parts: Sequence[BodyPlace]) -> Sequence[int]:
+        recorded = self._recorded(admitted)
+        return self.recorder.find_whole(admitted.sid, recorded.thread, parts)
+
     def _recorded(self, admitted: Admitted) -> Recorded:
         if admitted.recorded is None:
             admitted.recorded = self.recorder.record_request(admitted.sid, admitted.incoming)
@@ -234,7 +240,9 @@ class Recordings:
         if trimmed is not None and trimmed.problem:
             self._add(sid, "trim/state.py", "TrimStateUnusable")
         if trimmed is not None and trimmed.made_cut:
-            self.recorder.mark_trimmed(sid, recorded.thread, trimmed.gone, trimmed.turn)
+            self.recorder.mark_trimmed(
+                sid, recorded.thread, trimmed.gone, trimmed.turn, trimmed.rows
+            )
             self.recorder.add_event(sid, _trim_event(trimmed, recorded, view.model, self._version))
         shape = shape_of(view)
         thread, known, kept = None, None, Kept()

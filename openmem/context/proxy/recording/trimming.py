@@ -21,6 +21,7 @@ from openmem.context.store.blobs import blob_of, write_blob
 from openmem.context.trim.items import NotTrimmable, WireFormat
 from openmem.context.trim.limits import TrimSettings, limit_in
 from openmem.context.trim.notes import Notes
+from openmem.context.trim.spent.reduce import BodyPlace
 from openmem.context.trim.state import TrimState
 from openmem.context.trim.trimmer import Ask, Trimmer, View
 from openmem.context.trim.wire.chat import ChatFormat
@@ -31,7 +32,8 @@ from openmem.context.trim.wire.responses import ResponsesFormat
 class Trimming:
     """Views for the requests of all sessions. Thread-safe.
 
-    `count_masked(sid, numbers)` stores the request at hand first; it is set around each call.
+    `count_masked(sid, numbers)` stores the request at hand first; it and `find_rows` are set around
+    each call.
     """
 
     def __init__(
@@ -56,6 +58,7 @@ class Trimming:
             windows,
             save_blob=self._save_blob,
             count_masked=lambda sid, numbers: self._local.count(numbers),
+            find_rows=lambda sid, parts: self._local.find(parts),
             notes=notes,
         )
 
@@ -68,10 +71,11 @@ class Trimming:
         body: bytes,
         may_cut: bool,
         count_masked: Callable[[Sequence[int]], int],
+        find_rows: Callable[[Sequence[BodyPlace]], Sequence[int]],
     ) -> View | None:
         """Return a request's view; None when it must go untouched."""
         force = peek_trim_request(self._paths, sid) if may_cut and not lane else None
-        self._local.count = count_masked
+        self._local.count, self._local.find = count_masked, find_rows
         ask = Ask(
             sid=sid,
             body=body,
@@ -91,7 +95,7 @@ class Trimming:
 
     def repair(self, *, sid: str, lane: str, wire: Wire, body: bytes) -> View | None:
         """Return another view of a request whose trimmed form was refused for its thinking."""
-        self._local.count = _none
+        self._local.count, self._local.find = _none, _nothing
         ask = Ask(sid=sid, body=body, lane=lane, may_cut=False, now=time.monotonic())
         try:
             return self._trimmer.repair(self._forms[wire], ask)
@@ -120,6 +124,10 @@ class Trimming:
         blob = blob_of(self._key, text.encode("utf-8", "surrogatepass"), "text/plain")
         write_blob(self._paths, blob)
         return blob.id
+
+
+def _nothing(parts: Sequence[BodyPlace]) -> Sequence[int]:
+    return [0] * len(parts)
 
 
 def _none(numbers: Sequence[int]) -> int:

@@ -1,0 +1,158 @@
+"""Calls and results as this package sees them, and what is stored of those that are left out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+MARKED = "openmem_superseded"  # the argument's name; no tool declares it
+MARKER_HEAD = "[openmem: superseded by a later call"
+MARKER_CHARACTERS = 210  # at most, with the longest id; what a replaced body still weighs
+
+Part = Literal["input", "output"]
+ROW_KIND: Mapping[Part, str] = {"input": "tool_use", "output": "tool_result"}
+
+
+def marker(sid: str, seq: int) -> str:
+    """Return what stands in place of a body: a pure function of the row that holds it."""
+    return (
+        f"{MARKER_HEAD} and left out here; "
+        f'smart_compact_get(id="{sid}:{seq}") gives it whole. Never use this text in a call]'
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """One tool call. `item`: the number of its item; `place`: which call of that item it is.
+
+    `arguments`: decoded JSON, or the text of a tool that takes plain text. `raw`: as it stands in
+    the request, for telling it again word for word; `size`: its characters.
+    """
+
+    item: int
+    place: int
+    id: str
+    name: str
+    arguments: object
+    raw: str
+
+    @property
+    def size(self) -> int:
+        return len(self.raw)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """One result. `text`: all of its texts; `has_media`: it holds something else, too."""
+
+    item: int
+    place: int
+    id: str
+    text: str
+    failed: bool = False
+    has_media: bool = False
+
+    @property
+    def size(self) -> int:
+        return len(self.text)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """A call and its result."""
+
+    call: Call
+    result: Result
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Body:
+    """A body that may go. `size`: its characters."""
+
+    item: int
+    place: int
+    call: str
+    part: Part
+    size: int
+
+    @property
+    def saved(self) -> int:
+        """Characters that its leaving saves."""
+        return max(0, self.size - MARKER_CHARACTERS)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spent:
+    """A body that a cut leaves out. `call`: the call's id; `seq`: the row that holds the body."""
+
+    item: int
+    call: str
+    part: Part
+    seq: int
+    saved: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """A call whose arguments are told again behind the pointer, because it left with the cut.
+
+    `result`: the item of its result when that belongs to it, -1 when it does not.
+    """
+
+    item: int
+    call: str
+    result: int = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reduced:
+    """What a cut does beside dropping items. `told_weight`: characters of what is told again."""
+
+    sid: str = ""
+    spent: tuple[Spent, ...] = ()
+    told: tuple[Told, ...] = ()
+    told_weight: int = 0
+
+    def saved(self) -> dict[int, int]:
+        """Return the characters saved by item."""
+        found: dict[int, int] = {}
+        for body in self.spent:
+            found[body.item] = found.get(body.item, 0) + body.saved
+        return found
+
+    def markers(self) -> dict[int, dict[tuple[Part, str], str]]:
+        """Return by item the markers of its bodies, by part and call."""
+        found: dict[int, dict[tuple[Part, str], str]] = {}
+        for body in self.spent:
+            found.setdefault(body.item, {})[body.part, body.call] = marker(self.sid, body.seq)
+        return found
+
+
+NOTHING = Reduced()
+
+
+def reduced_from(value: object) -> Reduced:
+    """Return what a state file holds of it; nothing for a file of before. ValueError, KeyError."""
+    if value is None:
+        return NOTHING
+    if not isinstance(value, dict):
+        raise ValueError("reduced")
+    return Reduced(
+        sid=str(value["sid"]),
+        spent=tuple(
+            Spent(
+                item=int(body["item"]),
+                call=str(body["call"]),
+                part="input" if body["part"] == "input" else "output",
+                seq=int(body["seq"]),
+                saved=int(body["saved"]),
+            )
+            for body in value["spent"]
+        ),
+        told=tuple(
+            Told(item=int(one["item"]), call=str(one["call"]), result=int(one["result"]))
+            for one in value["told"]
+        ),
+        told_weight=int(value["told_weight"]),
+    )
