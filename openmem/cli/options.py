@@ -166,7 +166,7 @@ AllowTools = Annotated[
     bool | None,
     typer.Option(
         "--allow-tools/--no-allow-tools",
-        help="Let the agents call openmem's own tools without asking each time.",
+        help="Let agents call openmem's tools without asking each time; what erases still asks.",
         show_default=False,
     ),
 ]

@@ -81,7 +81,7 @@ QUESTIONS: tuple[Question, ...] = (
         kind="bool",
         flag="--allow-tools/--no-allow-tools",
         ask="Let the agents call these tools without asking you each time?",
-        help="Let the agents call openmem's own tools without asking each time.",
+        help="Let agents call openmem's tools without asking each time; what erases still asks.",
         default=lambda facts: False,
         when=lambda facts, answers: _has_agents(facts, answers) and bool(answers.get("mcp")),
     ),

@@ -18,6 +18,7 @@ from openmem.hook.texts import SEARCH_TOOLS, TRIM_REQUESTED, session_start_text
 from tests.agents.conftest import Person
 from tests.fakes.anthropic_server import FakeAnthropic
 from tests.fakes.claude import Claude, Sink, claude_binary, make_project
+from tests.fakes.script import play
 
 pytestmark = pytest.mark.real_agent
 
@@ -130,6 +131,24 @@ def test_our_server_is_in_the_tools_from_the_first_request(bench: Bench) -> None
     bench.claude.run("hello", tools=())
     names = {tool["name"] for tool in bench.bodies()[0]["tools"] if not tool.get("defer_loading")}
     assert {f"mcp__openmem__{name}" for name in SEARCH_TOOLS} <= names
+
+
+def test_what_erases_is_asked_for_whatever_else_is_allowed(bench: Bench) -> None:
+    """Issue 5, part 4: no tool that erases is agreed to in passing; nobody is there to ask."""
+    bench.wire(allow_tools=True)
+    search = {"name": "mcp__openmem__memory_search", "input": {"query": "x"}}
+    forget = {"name": "mcp__openmem__memory_forget", "input": {"id": "m-1"}}
+    prompt = play("look it up", {"call": search}, {"call": forget}, {"say": "Done."})
+    bench.claude.run(prompt, tools=())
+    results = [
+        block
+        for message in bench.bodies()[-1]["messages"]
+        for block in message["content"]
+        if isinstance(block, dict) and block.get("type") == "tool_result"
+    ]
+    allowed, refused = (str(block["content"]) for block in results)
+    assert "permission" not in allowed and "0 memories" in allowed
+    assert "permission" in refused and "not-found" not in refused
 
 
 @pytest.mark.parametrize("model", ["claude-opus-5-5", "claude-sonnet-4-5"])

@@ -10,9 +10,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from openmem.agents.base import AGENTS, Wanted
+from openmem.agents.claude_code.places import PERMISSIONS
 from openmem.agents.launchers import HOOK, MCP, launcher_path
 from openmem.base.errors import Refused, Unparseable
+from openmem.base.own_tools import ALLOWABLE, ASKING
 from openmem.base.paths import Paths
+from openmem.mcp.context_tools import context_tools
+from openmem.mcp.memory_tools import memory_tools
 from openmem.plan.action import WriteFile
 from openmem.plan.apply import apply
 from openmem.plan.system import RealSystem
@@ -71,7 +75,7 @@ def test_entries_of_others_stay_as_they_are(person: Person) -> None:
     assert hooks["Stop"][0] == OWN["hooks"]["Stop"][0] and len(hooks["Stop"]) == 2  # type: ignore[index]
     assert hooks["PreToolUse"] == OWN["hooks"]["PreToolUse"]  # type: ignore[index]
     assert after["permissions"] == {
-        "allow": ["Bash(ls:*)", "mcp__openmem"],
+        "allow": ["Bash(ls:*)", *PERMISSIONS],
         "deny": ["Read(./.env)"],
     }
     assert after["env"]["FOO"] == "bar" and after["model"] == "opus"  # type: ignore[index]
@@ -301,6 +305,27 @@ def test_what_a_person_added_to_our_server_is_kept(person: Person) -> None:
     entry["env"] = {"OPENMEM_STATE_DIR": "/x"}
     person.write(person.state, state)
     assert person.plan().is_empty
+
+
+def test_the_wide_permission_of_before_makes_way_for_one_a_tool(person: Person) -> None:
+    """Issue 5, part 4: an entry for the whole server also allows what erases."""
+    person.write(person.settings, {"permissions": {"allow": ["mcp__openmem", "Bash(ls:*)"]}})
+    person.wire(allow_tools=None)
+    assert person.read()["permissions"] == {"allow": ["mcp__openmem", "Bash(ls:*)"]}
+    before = person.settings.read_bytes()
+    person.wire(allow_tools=True)
+    assert person.read()["permissions"] == {"allow": ["Bash(ls:*)", *PERMISSIONS]}
+    assert person.plan(allow_tools=True).is_empty
+    person.undo()
+    assert person.settings.read_bytes() == before
+
+
+def test_no_permission_is_given_for_what_erases_and_every_tool_has_its_place() -> None:
+    """Issue 5, part 4; ours: a new tool must be put on one of the two lists."""
+    tools = [*context_tools({}), *memory_tools({}, "full")]
+    erasing = [tool.name for tool in tools if tool.annotations.get("destructiveHint")]
+    assert list(ASKING) == erasing
+    assert set(ALLOWABLE) == {tool.name for tool in tools} - set(erasing)
 
 
 def test_a_permission_that_was_given_is_not_taken_by_the_next_setup(person: Person) -> None:

@@ -100,6 +100,17 @@ def test_a_wired_session_is_known_told_recorded_and_found(scene: CodexScene) -> 
     assert scene.sink.asked == []
 
 
+def test_what_erases_is_asked_for_whatever_else_is_allowed(scene: CodexScene) -> None:
+    """Issue 5, part 4: no tool that erases is agreed to in passing; nobody is there to ask."""
+    scene.install(*TRUSTED)
+    steps = [call("memory_search", query="x"), call("memory_forget", id="m-1"), {"say": "Done."}]
+    scene.run(play("look it up", *steps))
+    found = [i for i in scene.bodies[-1]["input"] if i["type"] == "function_call_output"]
+    allowed, refused = (str(item["output"]) for item in found)
+    assert "approv" not in allowed and "0 memories" in allowed
+    assert "approv" in refused and "not-found" not in refused
+
+
 def test_untrusted_hooks_do_not_run_and_the_session_is_recorded_all_the_same(
     scene: CodexScene,
 ) -> None:

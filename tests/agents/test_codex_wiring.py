@@ -173,7 +173,9 @@ def test_approval_of_the_tools_is_the_persons_own(person: CodexPerson) -> None:
     server = person.settings()["mcp_servers"]["openmem"]
     assert "default_tools_approval_mode" not in server and not person.wired().allow_tools
     person.wire(hooks=None, proxy=None, allow_tools=True)
-    assert person.settings()["mcp_servers"]["openmem"]["default_tools_approval_mode"] == "approve"
+    server = person.settings()["mcp_servers"]["openmem"]
+    assert server["default_tools_approval_mode"] == "approve"
+    assert server["tools"] == {"memory_forget": {"approval_mode": "prompt"}}
     assert person.wired().allow_tools
     assert person.plan().is_empty  # nothing said keeps it
     person.wire(allow_tools=False)

@@ -11,11 +11,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from openmem.agents.agent import Detected
+from openmem.base.own_tools import ALLOWABLE
 
 NAME = "claude-code"
 TITLE = "Claude Code"
 SERVER = "openmem"  # of the MCP entry; tools are called `mcp__openmem__…`
-PERMISSION = f"mcp__{SERVER}"
+# One entry a tool: the server's name alone would also allow what erases.
+PERMISSIONS = tuple(f"mcp__{SERVER}__{name}" for name in ALLOWABLE)
+WIDE_PERMISSION = f"mcp__{SERVER}"
 COMMAND = "smart-compact"
 BASE_URL = ("env", "ANTHROPIC_BASE_URL")
 TOOL_SEARCH = ("env", "ENABLE_TOOL_SEARCH")

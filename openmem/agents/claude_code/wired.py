@@ -17,8 +17,9 @@ from openmem.agents.claude_code.places import (
     BASE_URL,
     EVENTS,
     NAME,
-    PERMISSION,
+    PERMISSIONS,
     SERVER,
+    WIDE_PERMISSION,
     places_of,
 )
 from openmem.agents.entries import hooks_in, is_our_server, mentions
@@ -61,12 +62,13 @@ def read_wired(system: System, paths: Paths, detected: Detected) -> Wired:
         elif is_our_server(server):
             older.append(f'an older form of the MCP server "{SERVER}"')
     url = text_at(settings, BASE_URL)
+    allowed = list_at(settings, ("permissions", "allow"))
     return Wired(
         hooks=tuple(event for event in EVENTS if event in hooks),
         mcp=has_server,
         base_url=url,
         port=routed_port(url, NAME),
-        allow_tools=PERMISSION in list_at(settings, ("permissions", "allow")),
+        allow_tools=any(one in allowed for one in (WIDE_PERMISSION, *PERMISSIONS)),
         command=command.is_ours(system, found),
         older=tuple(older),
     )

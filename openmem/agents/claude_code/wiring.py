@@ -10,6 +10,7 @@ receipts, not guessed: the file itself no longer tells.
 from __future__ import annotations
 
 import json
+from collections.abc import Collection
 
 from openmem.agents.agent import Detected, Wanted
 from openmem.agents.change import Change, written
@@ -30,9 +31,10 @@ from openmem.agents.claude_code.places import (
     DEFAULT_UPSTREAM,
     EVENTS,
     NAME,
-    PERMISSION,
+    PERMISSIONS,
     SERVER,
     TOOL_SEARCH,
+    WIDE_PERMISSION,
     Places,
     places_of,
 )
@@ -115,10 +117,11 @@ def _settings_change(
         change.edits.append(_way_back(system, paths, found, wanted))
         change.parts.append("the address of before")
     if wanted.allow_tools is True and wanted.mcp is not False:
-        change.edits.append(Edit(keys=_ALLOWED, op="append", value=PERMISSION))
-        change.parts.append("its tools allowed")
+        change.edits += _disallowed(settings, (WIDE_PERMISSION,))
+        change.edits += [Edit(keys=_ALLOWED, op="append", value=one) for one in PERMISSIONS]
+        change.parts.append("its tools allowed, but for memory_forget")
     elif wanted.allow_tools is False or wanted.mcp is False:
-        change.edits += _disallowed(settings)
+        change.edits += _disallowed(settings, (WIDE_PERMISSION, *PERMISSIONS))
     return change
 
 
@@ -157,12 +160,12 @@ def _decoded(source: str | None) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _disallowed(settings: Json) -> list[Edit]:
+def _disallowed(settings: Json, permissions: Collection[str]) -> list[Edit]:
     allowed = list_at(settings, _ALLOWED)
     return [
         Edit(keys=(*_ALLOWED, number), op="remove")
         for number in reversed(range(len(allowed)))
-        if allowed[number] == PERMISSION
+        if allowed[number] in permissions
     ]
 
 

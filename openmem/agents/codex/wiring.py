@@ -10,6 +10,7 @@ another provider that came into force since must not leave the first one pointin
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Mapping
 
 from openmem.agents.agent import Detected, Wanted
 from openmem.agents.change import Change, written
@@ -26,6 +27,7 @@ from openmem.agents.entries import Entry, hooks_in, is_our_server, mentions
 from openmem.agents.launchers import HOOK, MCP, launcher_path, plan_launchers
 from openmem.agents.reading import read_json, table_at, value_at
 from openmem.base.errors import Refused
+from openmem.base.own_tools import ASKING
 from openmem.base.paths import Paths, display
 from openmem.base.route import base_url, routed_port
 from openmem.plan.action import Action, Edit, Json, Keys, Plan
@@ -133,11 +135,19 @@ def _put_server(paths: Paths, config: Json, wanted: Wanted, change: Change) -> N
     entry = _server_entry(paths, there)
     if wanted.allow_tools is True:
         entry[_APPROVAL] = "approve"
-        change.parts.append("its tools allowed")
+        entry["tools"] = _asking(entry)
+        change.parts.append("its tools allowed, but for memory_forget")
     elif wanted.allow_tools is False:
         entry.pop(_APPROVAL, None)
     change.edits.append(Edit(keys=_SERVER, op="set", value=entry, marker=MCP))
     change.parts.append(f'the MCP server "{SERVER}"')
+
+
+def _asking(entry: Mapping[str, Json]) -> Json:
+    """Return the table of single tools, in which those that erase ask; a person's own stay."""
+    tools = entry.get("tools")
+    kept: dict[str, Json] = dict(tools) if isinstance(tools, dict) else {}
+    return {**{name: {"approval_mode": "prompt"} for name in ASKING}, **kept}
 
 
 def _server_entry(paths: Paths, there: Json) -> dict[str, Json]:
