@@ -272,6 +272,14 @@ SETTINGS: tuple[Setting, ...] = (
         help="A trim also leaves out bodies of kept tool calls that a later call made worthless.",
     ),
     Setting(
+        name="trim.clear_tool_uses",
+        kind="bool",
+        default=False,
+        narrows="off",
+        help="Also ask Anthropic's API to clear old tool results by itself from the soft threshold "
+        "on, in requests that manage their context.",
+    ),
+    Setting(
         name="context.redact",
         kind="bool",
         default=True,

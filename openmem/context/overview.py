@@ -37,6 +37,7 @@ class ThreadSummary:
     bust_reasons: tuple[tuple[str, int], ...] = ()
     removed_tokens: int = 0
     removed_messages: int = 0
+    cleared_tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,8 +47,8 @@ class SessionSummary:
     The other tokens are sums over all requests, as the provider reported them; `input_tokens`
     leaves out what was read from or written to its cache. `bust_reasons`: reason → how often.
     `removed_tokens`, `removed_messages`: what all trims took out together, the tokens by the
-    writer's estimate. `model`: of the main thread. `last_at`: UTC text. Empty for what a file does
-    not say.
+    writer's estimate. `cleared_tokens`: what the provider left out of one request by itself.
+    `model`: of the main thread. `last_at`: UTC text. Empty for what a file does not say.
     """
 
     session_id: str
@@ -72,6 +73,7 @@ class SessionSummary:
     bust_reasons: tuple[tuple[str, int], ...] = ()
     removed_tokens: int = 0
     removed_messages: int = 0
+    cleared_tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,6 +119,8 @@ def _summary(reader: SessionReader) -> SessionSummary:
     counts = dict(zip(COUNTERS, sums, strict=True))
     removed = _removed(reader) if counts["trims"] else {}
     reasons = _reasons(reader) if counts["busts"] else {}
+    was_cleared = any(reason == "clearing" for of in reasons.values() for reason, _ in of)
+    cleared = _cleared(reader) if was_cleared else {}
     threads = tuple(
         ThreadSummary(
             thread=bytes(fingerprint).hex(),
@@ -125,6 +129,7 @@ def _summary(reader: SessionReader) -> SessionSummary:
             model=model,
             last_at=utc_text(used_at),
             bust_reasons=tuple(reasons.get(bytes(fingerprint).hex(), ())),
+            cleared_tokens=cleared.get(bytes(fingerprint).hex(), 0),
             **_gone(removed, bytes(fingerprint).hex()),
             **{
                 name: value for name, value in zip(COUNTERS, values, strict=True) if name != "bytes"
@@ -149,6 +154,7 @@ def _summary(reader: SessionReader) -> SessionSummary:
         bust_reasons=_summed(reasons),
         removed_tokens=sum(tokens for tokens, _ in removed.values()),
         removed_messages=sum(messages for _, messages in removed.values()),
+        cleared_tokens=sum(cleared.values()),
         **counts,
     )
 
@@ -163,6 +169,17 @@ def _removed(reader: SessionReader) -> dict[str, tuple[int, int]]:
         for root, tokens, messages in reader.connection.execute(
             "SELECT thread_root, sum(tokens_before - tokens_after), max(dropped)"
             " FROM events WHERE kind = 'trim' GROUP BY thread_root"
+        )
+    }
+
+
+def _cleared(reader: SessionReader) -> dict[str, int]:
+    """Return what the provider left out by itself: thread → tokens of one request, at most."""
+    return {
+        str(root or ""): max(0, int(tokens or 0))
+        for root, tokens in reader.connection.execute(
+            "SELECT thread_root, max(tokens_before - tokens_after)"
+            " FROM events WHERE kind = 'clearing' GROUP BY thread_root"
         )
     }
 

@@ -14,7 +14,7 @@ import pytest
 
 from openmem.base.errors import Usage
 from openmem.bench.context import bench
-from openmem.bench.context.bench import Wanted, faults_of, run, run_one
+from openmem.bench.context.bench import VARIANTS, Wanted, faults_of, run, run_one
 from openmem.bench.context.cache import LOOKBACK, TTL_SECONDS, Piece, PromptCache
 from openmem.bench.context.conversation import Thread, text_block
 from openmem.bench.context.measures import prompts, scores
@@ -26,7 +26,6 @@ from openmem.bench.context.tokens import tokens_of
 from openmem.bench.context.toolbox import AGENT_TOOLS
 from openmem.bench.stage import Stage
 from openmem.cli.app import run as command_line
-from openmem.context.trim.limits import Thresholds
 
 WINDOW = 32_768
 
@@ -154,12 +153,12 @@ def _thread(**more: Any) -> Thread:
 def _talk(thread: Thread, provider: Provider, *prompts: str) -> None:
     for prompt in prompts:
         thread.say(prompt)
-        blocks, _ = provider.serve(thread.body(), number=len(provider.log), thread="")
+        blocks = provider.serve(thread.body(), number=len(provider.log), thread="").blocks
         thread.answer(blocks)
         if any(block["type"] == "tool_use" for block in blocks):
             opened = [block["id"] for block in blocks if block["type"] == "tool_use"]
             thread.results([(name, "READY_FOR_NEXT_OP") for name in opened])
-            blocks, _ = provider.serve(thread.body(), number=len(provider.log), thread="")
+            blocks = provider.serve(thread.body(), number=len(provider.log), thread="").blocks
             thread.answer(blocks)
 
 
@@ -365,7 +364,7 @@ def test_the_baselines_run_to_their_end(arm: str) -> None:
 
 @pytest.mark.heavy
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("variant", ["echoing", "forgetful", "resumed", "sub-agent", "loop"])
+@pytest.mark.parametrize("variant", VARIANTS[1:])
 def test_openmem_holds_every_limit_on_a_small_log(
     variant: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -382,12 +381,27 @@ def test_openmem_holds_every_limit_on_a_small_log(
 
 @pytest.mark.heavy
 @pytest.mark.timeout(300)
+@pytest.mark.parametrize("arm", ["clear", "both"])
+def test_the_providers_clearing_frees_results_and_keeps_them_findable(arm: str) -> None:
+    """Issue 4, part 8: measured in the bench beside our trim; it frees nothing but tool results."""
+    one = run_one(task_of("L640", 42), arm, "loop", WINDOW)
+    assert (one.lookups.share, one.counts.share, one.refused) == (1.0, 1.0, 0)
+    assert one.trims >= 2 and one.peak < WINDOW and not one.stopped
+    assert one.head_unchanged == 1.0
+    untold = run_one(task_of("L640", 42), arm, "forgetful-loop", WINDOW)
+    assert untold.unknown > 5  # no pointer stands where something is gone
+    spoken = run_one(task_of("L640", 42), arm, "plain", WINDOW)
+    assert spoken.stopped.startswith("prompt is too long") == (arm == "clear")
+
+
+@pytest.mark.heavy
+@pytest.mark.timeout(300)
 def test_without_the_trim_the_same_run_holds_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """House style, tests: a limit that nothing can miss is none."""
     write = bench._write_settings
 
-    def off(stage: Stage, limits: Thresholds, port: int) -> None:
-        write(stage, limits, port)
+    def off(stage: Stage, trim: str, port: int) -> None:
+        write(stage, trim, port)
         path = Path(stage.home, ".config/openmem/config.toml")
         path.write_text(path.read_text().replace("[trim]", "[trim]\nenabled = false"))
 

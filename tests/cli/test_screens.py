@@ -245,6 +245,7 @@ def session(**held: Any) -> dict[str, Any]:
         "threads": [],
         "bust_reasons": [("trim", 2)],
         "removed_tokens": 310_000,
+        "cleared_tokens": 0,
         "limit_tokens": 200_000,
         **held,
     }

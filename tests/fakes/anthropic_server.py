@@ -38,10 +38,12 @@ _RUN = re.compile(r"^/r/([A-Za-z0-9._-]+)(/.*)?$")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Accepted:
-    """What rules found in a request they let pass. `usage`: input counts, None for a guess."""
+    """What rules found in a request they let pass. `usage`: input counts, None for a guess;
+    `context_management`: what edits did, None where none was asked for."""
 
     transformations: list[dict[str, Any]] | None = None
     usage: dict[str, Any] | None = None
+    context_management: dict[str, Any] | None = None
     note: Any = None
 
 
@@ -218,6 +220,8 @@ class FakeAnthropic:
         }
         if accepted.transformations is not None:
             message["input_transformations"] = accepted.transformations
+        if accepted.context_management is not None:
+            message["context_management"] = accepted.context_management
         return message
 
     def _stream(

@@ -15,6 +15,7 @@ from typing import Any
 
 NEWEST = ("claude-opus-5-5", "claude-sonnet-5-5", "claude-haiku-5-5", "claude-fable-5-1")
 OLDER = ("claude-sonnet-4-5", "claude-sonnet-4-6", "claude-opus-4-5")
+KEEP_THINKING = {"type": "clear_thinking_20251015", "keep": "all"}
 _MARK = {"type": "ephemeral"}
 
 
@@ -28,13 +29,15 @@ def block(text: str) -> dict[str, Any]:
 
 @dataclass(slots=True)
 class ClaudeConversation:
-    """One session's client. `messages`: as the client keeps them, without markers."""
+    """One session's client. `messages`: as the client keeps them, without markers;
+    `manages_context`: it sends `context_management`, for which it needs the beta."""
 
     model: str = "claude-opus-5-5"
     system: str = "You are a careful engineer. " * 40
     messages: list[dict[str, Any]] = field(default_factory=list)
     tools: list[str] = field(default_factory=lambda: ["Bash", "Read", "Edit"])
     effort: str = "medium"
+    manages_context: bool = False
     heals: int = 0
     _calls: int = 0
 
@@ -182,6 +185,7 @@ class ClaudeConversation:
             ],
             "messages": messages,
             "thinking": thinking,
+            **({"context_management": {"edits": [KEEP_THINKING]}} if self.manages_context else {}),
             "stream": True,
         }
 

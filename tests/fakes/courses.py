@@ -192,13 +192,21 @@ def course(steps: Sequence[Step], *, turns: Sequence[int] | None = None) -> Cour
 
 def eventful() -> Course:
     """Return a thread in which everything happened once."""
-    causes = [cause for cause in SIGNS if cause not in ("trim", "fail_open")]
+    causes = [cause for cause in SIGNS if cause not in ("trim", "clearing", "fail_open")]
     steps = [Step(prompt=90_000, read=80_000, kept=(9, 10))]
     steps += [Step(prompt=91_000, read=4_000, bust=cause) for cause in causes]
     steps += [Step(prompt=30_000, read=9_000, gone=61_000), Step(prompt=31_000, trimmed=1)]
     found = course(steps)
     cut = len(steps) - 2
     found.marks += [
+        Mark(
+            call=2,
+            at=BEGAN + 20,
+            kind="clearing",
+            before=120_000,
+            after=91_000,
+            dropped=17,
+        ),
         Mark(call=1, at=BEGAN + 5, kind="fail_open", words="TooLate at proxy/exchange.py:7"),
         Mark(
             call=cut,

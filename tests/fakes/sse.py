@@ -51,8 +51,9 @@ def _deltas(block: dict[str, Any], pieces: int) -> tuple[dict[str, Any], list[di
 def events_of(message: dict[str, Any], *, pieces: int = 2) -> Iterator[bytes]:
     """Yield the events of a finished message in the order in which the API streams them."""
     usage = message["usage"]
+    edits = message.get("context_management")
     opening = {
-        **message,
+        **{key: value for key, value in message.items() if key != "context_management"},
         "content": [],
         "stop_reason": None,
         "usage": {**usage, "output_tokens": 1},
@@ -66,7 +67,8 @@ def events_of(message: dict[str, Any], *, pieces: int = 2) -> Iterator[bytes]:
             yield event("content_block_delta", {"index": index, "delta": delta})
         yield event("content_block_stop", {"index": index})
     closing = {"stop_reason": message["stop_reason"], "stop_sequence": message["stop_sequence"]}
-    yield event("message_delta", {"delta": closing, "usage": usage})
+    told = {} if edits is None else {"context_management": edits}
+    yield event("message_delta", {"delta": closing, "usage": usage, **told})
     yield event("message_stop", {})
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from openmem.bench.context.bench import _SESSION, _with_openmem
+from openmem.bench.context.bench import _SESSION, _trim_lines, _with_openmem
 from openmem.bench.context.model import Script
 from openmem.bench.context.provider import Provider, Served
 from openmem.bench.context.server import Upstream
@@ -32,7 +32,7 @@ def test_the_turns_that_a_person_wants_kept_stay_and_older_ones_go(
     with ExitStack() as stack:
         upstream = stack.enter_context(Upstream(provider))
         stage = stack.enter_context(Stage())
-        session = _with_openmem(stack, stage, upstream.port, limits)
+        session = _with_openmem(stack, stage, upstream.port, _trim_lines("openmem", limits))
         session.begin()
         for operation in task.operations[:8]:
             session.operate(operation.text)

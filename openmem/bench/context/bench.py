@@ -16,19 +16,26 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 
 from openmem.base.errors import Failed, Usage
+from openmem.bench.context.clearing import Reading
 from openmem.bench.context.conversation import MODEL, Thread
 from openmem.bench.context.measures import Outcome, outcome
 from openmem.bench.context.model import Script
 from openmem.bench.context.provider import Provider
 from openmem.bench.context.server import Line, Upstream
-from openmem.bench.context.session import ARMS, Resume, Session, run_task
+from openmem.bench.context.session import ARMS, CLEARING_ARMS, Resume, Session, run_task
 from openmem.bench.context.tasks import Task, task_of
 from openmem.bench.context.toolbox import McpServer, Toolbox
 from openmem.bench.stage import Stage
 from openmem.context.models import load_models, model_of
 from openmem.context.trim.limits import Thresholds, TrimSettings, thresholds_of
 
-VARIANTS = ("plain", "echoing", "forgetful", "resumed", "sub-agent", "loop")
+VARIANTS = ("plain", "echoing", "forgetful", "resumed", "sub-agent", "loop", "forgetful-loop")
+# What an arm loses, or frees, does not depend on the others.
+_VARIANTS_OF = {
+    "drop": ("plain",),
+    "native": ("plain",),
+    **{arm: ("plain", "loop", "forgetful-loop") for arm in CLEARING_ARMS},
+}
 SMALL_SIZES = ("R520", "L640")
 SMALL_WINDOW, LARGE_WINDOW = 32_768, 200_000
 _LARGE_RECORDS = 1_000
@@ -87,8 +94,8 @@ def run(wanted: Wanted) -> ContextReport:
         window = wanted.window or (LARGE_WINDOW if large else SMALL_WINDOW)
         for arm in wanted.arms:
             for variant in wanted.variants:
-                if arm in ("drop", "native") and variant != "plain":
-                    continue  # what they lose does not depend on it
+                if variant not in _VARIANTS_OF.get(arm, VARIANTS):
+                    continue
                 outcomes.append(run_one(task, arm, variant, window))
     return ContextReport(outcomes=tuple(outcomes))
 
@@ -96,16 +103,18 @@ def run(wanted: Wanted) -> ContextReport:
 def run_one(task: Task, arm: str, variant: str, window: int) -> Outcome:
     """Return what one run came to. Failed when the provider's script itself broke."""
     limits = thresholds_of(window, _RESERVE, TrimSettings(), proven=False)
-    script = Script(echoing=variant == "echoing", forgetful=variant == "forgetful")
-    provider = Provider(script.reply, window=0 if arm == "keep" else window)
+    script = Script(echoing=variant == "echoing", forgetful=variant.startswith("forgetful"))
+    reading: Reading = "each" if arm == "clear-each" else "batches"
+    provider = Provider(script.reply, window=0 if arm == "keep" else window, reading=reading)
     resume = Resume() if variant == "resumed" else None
     stored = 0
     begun = time.monotonic()
     with ExitStack() as stack:
         upstream = stack.enter_context(Upstream(provider))
-        if arm == "openmem":
+        is_ours = arm == "openmem" or arm in CLEARING_ARMS
+        if is_ours:
             stage = stack.enter_context(Stage())
-            session = _with_openmem(stack, stage, upstream.port, limits)
+            session = _with_openmem(stack, stage, upstream.port, _trim_lines(arm, limits))
             if resume is not None:
                 resume = _Restart(stage, upstream.port)
         else:
@@ -120,12 +129,12 @@ def run_one(task: Task, arm: str, variant: str, window: int) -> Outcome:
                 session,
                 task,
                 sub_agents=variant == "sub-agent",
-                in_loop=variant == "loop",
+                in_loop=variant.endswith("loop"),
                 resume=resume,
             )
         finally:
             session.line.close()
-        if arm == "openmem":
+        if is_ours:
             stage.end_last()  # the proxy: what it holds in memory is on disk then
             stored = _stored_bytes(stage)
     if provider.faults:
@@ -144,12 +153,10 @@ def run_one(task: Task, arm: str, variant: str, window: int) -> Outcome:
     )
 
 
-def _with_openmem(
-    stack: ExitStack, stage: Stage, upstream_port: int, limits: Thresholds
-) -> Session:
-    """Return a session whose requests go through a proxy, begun by the hook."""
+def _with_openmem(stack: ExitStack, stage: Stage, upstream_port: int, trim: str) -> Session:
+    """Return a session whose requests go through a proxy, begun by the hook. `trim`: settings."""
     stage.allow_everything()
-    _write_settings(stage, limits, upstream_port)
+    _write_settings(stage, trim, upstream_port)
     port = stage.proxy(upstream_port)
     start_text = _start_text(stage, port)
     environ = stage.environ(CLAUDE_PROJECT_DIR=stage.project, CLAUDE_CODE_SESSION_ID=_SESSION)
@@ -163,11 +170,19 @@ def _with_openmem(
     return Session(line=Line(port, path=_ROUTE), main=main, toolbox=tools)
 
 
-def _write_settings(stage: Stage, limits: Thresholds, upstream_port: int) -> None:
-    """Write the thresholds of the run's window, the model's own being another, and the route."""
+def _trim_lines(arm: str, limits: Thresholds) -> str:
+    """Return an arm's settings: thresholds of the run's window, the model's own being another."""
+    lines = [f"soft_tokens = {limits.soft}", f"hard_tokens = {limits.hard}"]
+    if arm in CLEARING_ARMS:
+        lines += ["clear_tool_uses = true", f"enabled = {'true' if arm == 'both' else 'false'}"]
+    return "\n".join(["[trim]", *lines, ""])
+
+
+def _write_settings(stage: Stage, trim: str, upstream_port: int) -> None:
+    """Write the settings and the route."""
     path = os.path.join(stage.home, ".config/openmem/config.toml")
     with open(path, "w", encoding="utf-8") as file:
-        file.write(f"[trim]\nsoft_tokens = {limits.soft}\nhard_tokens = {limits.hard}\n")
+        file.write(trim)
         file.write(f'[routes.claude-code]\nupstream = "http://127.0.0.1:{upstream_port}"\n')
 
 
@@ -295,7 +310,7 @@ class ContextReport:
             ).rstrip()
             for row in rows
         ]
-        ours = next((one for one in outcomes if one.added_ms is not None), None)
+        ours = next((one for one in outcomes if one.arm == "openmem"), None)
         return [*head, *table, *(_told(ours) if ours else ())]
 
 

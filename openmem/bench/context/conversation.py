@@ -110,6 +110,7 @@ class Thread:
             "tools": self.tools,
             "thinking": {"type": "adaptive", "display": "omitted"},
             "output_config": {"effort": "medium"},
+            "context_management": {"edits": [{"type": "clear_thinking_20251015", "keep": "all"}]},
             "metadata": {"user_id": compact({"session_id": self.session_id})},
             "stream": True,
         }

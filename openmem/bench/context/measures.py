@@ -126,7 +126,8 @@ class Prompts:
 
 
 def prompts(log: Sequence[Served], sent: Iterable[Sent], soft: int, hard: int) -> Prompts:
-    """Return the sums. A request is a trim when the client sent more of its history than came."""
+    """Return the sums. A request is a trim when the client sent more of its history than came, or
+    when the provider cleared more of it than of the one before."""
     by_number = {one.number: one for one in sent}
     found = Prompts()
     gone: dict[str, int] = {}
@@ -137,9 +138,10 @@ def prompts(log: Sequence[Served], sent: Iterable[Sent], soft: int, hard: int) -
             continue
         client = by_number[request.number]
         missing = client.messages - request.messages
-        is_trim = client.is_rewritten or missing > gone.get(request.thread, 0)
-        gone[request.thread] = max(0, missing)
         before = previous.get(request.thread)
+        is_cleared = request.cleared > (before.cleared if before else 0)
+        is_trim = client.is_rewritten or is_cleared or missing > gone.get(request.thread, 0)
+        gone[request.thread] = max(0, missing)
         previous[request.thread] = request
         total = request.used.prompt
         found.peak = max(found.peak, total)
@@ -196,7 +198,7 @@ def outcome(
     """Return what a finished run came to. `stored_bytes`: of the session's files, 0 without any."""
     lookups, counts, unknown = scores(task, session.answers)
     seen = prompts(log, session.sent, soft, hard)
-    is_ours = session.arm == "openmem"
+    is_ours = session.is_ours
     tools = session.toolbox.counts
     return Outcome(
         task=task.name,

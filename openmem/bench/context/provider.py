@@ -17,6 +17,14 @@ import msgspec
 
 from openmem.base.frame import POINTER_OPEN
 from openmem.bench.context.cache import Piece, PromptCache, Used
+from openmem.bench.context.clearing import (
+    NOTHING_APPLIED,
+    Applied,
+    Reading,
+    applied,
+    as_seen,
+    cleared,
+)
 from openmem.bench.context.model import NOTICE
 from openmem.bench.context.tokens import tokens_of
 
@@ -31,7 +39,8 @@ class Served:
     `head`, `kept`, `before`: tokens of tools, system and first message (up to a pointer, which a
     trim inside the first turn puts there); of what this prompt keeps of the thread's last one; of
     that last one. `in_loop`: it carries tool results or a notice, no prompt.
-    `refusal`: what was answered in place of a reply.
+    `refusal`: what was answered in place of a reply. `cleared`: tool results that the provider
+    left out by itself.
     """
 
     number: int
@@ -46,6 +55,16 @@ class Served:
     output: int
     refusal: str = ""
     seconds: float = 0.0
+    cleared: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answered:
+    """A reply's blocks, what its prompt cost, and what was cleared of it."""
+
+    blocks: list[dict[str, Any]]
+    used: Used
+    applied: Applied = NOTHING_APPLIED
 
 
 class Refused(Exception):
@@ -53,19 +72,20 @@ class Refused(Exception):
 
 
 class Provider:
-    """Answers one conversation's requests. `window`: tokens, 0 for no limit. Thread-safe."""
+    """Answers one conversation's requests. `window`: tokens, 0 for no limit; `reading`: how it
+    clears tool results when it is asked to. Thread-safe."""
 
-    def __init__(self, reply: Reply, *, window: int) -> None:
+    def __init__(self, reply: Reply, *, window: int, reading: Reading = "batches") -> None:
         self.log: list[Served] = []
         self.faults: list[str] = []
-        self._reply, self._window = reply, window
+        self._reply, self._window, self._reading = reply, window, reading
         self._cache = PromptCache()
         self._last: dict[str, list[Piece]] = {}
         self._known: dict[bytes, tuple[int, int]] = {}
         self._lock = threading.Lock()
 
-    def serve(self, body: bytes, *, number: int, thread: str) -> tuple[list[dict[str, Any]], Used]:
-        """Return the reply's blocks and what the prompt cost. Refused when it is not legal."""
+    def serve(self, body: bytes, *, number: int, thread: str) -> Answered:
+        """Return the reply and what the prompt cost. Refused when it is not legal."""
         with self._lock:
             begun = time.perf_counter()
             try:
@@ -74,10 +94,14 @@ class Provider:
                 if self.log and self.log[-1].number == number:
                     self.log[-1] = replace(self.log[-1], seconds=time.perf_counter() - begun)
 
-    def _serve(
-        self, request: Mapping[str, Any], number: int, thread: str
-    ) -> tuple[list[dict[str, Any]], Used]:
-        prompt = self._prompt(request)
+    def _serve(self, request: Mapping[str, Any], number: int, thread: str) -> Answered:
+        what = applied(
+            request,
+            head_tokens=self._head_tokens(request),
+            measure=lambda block: self._measured(block)[1],
+            reading=self._reading,
+        )
+        prompt = self._prompt(request, what)
         total = sum(piece.tokens for piece in prompt.pieces)
         refusal = prompt.problem
         if not refusal and self._window and total > self._window:
@@ -85,7 +109,7 @@ class Provider:
         blocks: list[dict[str, Any]] = []
         if not refusal:
             signature = {"type": "thinking", "thinking": "", "signature": prompt.signature}
-            blocks = [signature, *self._reply(request)]
+            blocks = [signature, *self._reply(as_seen(request, what))]
         last = self._last.get(thread, [])
         now = len(self.log) * SECONDS_A_REQUEST
         used = Used(read=0, written=0, uncached=0)
@@ -109,15 +133,20 @@ class Provider:
                 in_loop=prompt.in_loop,
                 output=sum(tokens_of(str(block)) for block in blocks),
                 refusal=refusal,
+                cleared=len(what.gone),
             )
         )
         if refusal:
             raise Refused(refusal)
         self._last[thread] = prompt.pieces
-        return blocks, used
+        return Answered(blocks=blocks, used=used, applied=what)
 
-    def _prompt(self, request: Mapping[str, Any]) -> _Prompt:
-        """Return a request's pieces in the order in which a provider hashes them."""
+    def _head_tokens(self, request: Mapping[str, Any]) -> int:
+        head = [*request.get("tools", ()), *request["system"]]
+        return sum(self._measured(block)[1] for block in head)
+
+    def _prompt(self, request: Mapping[str, Any], what: Applied) -> _Prompt:
+        """Return a request's pieces in the order in which a provider hashes them, as cleared."""
         made = _Prompt()
         for tool in request.get("tools", ()):
             self._add(made, "tool", tool)
@@ -130,7 +159,8 @@ class Provider:
             for block in blocks:
                 if not made.head and (number or _is_pointer(block)):
                     made.head = len(made.pieces)
-                self._add(made, f"{number}:{message['role']}", block)
+                is_gone = block.get("tool_use_id", "") in what.gone
+                self._add(made, f"{number}:{message['role']}", block, is_gone=is_gone)
             if message["role"] != "system":
                 made.in_loop = any(
                     block["type"] == "tool_result" or NOTICE in block.get("text", "")
@@ -139,8 +169,13 @@ class Provider:
         made.signature = f"{made.bound:016x}"
         return made
 
-    def _add(self, made: _Prompt, where: str, block: Mapping[str, Any]) -> None:
-        """Add a block to the chain of what is cached, and to that which thinking is bound to."""
+    def _add(
+        self, made: _Prompt, where: str, block: Mapping[str, Any], *, is_gone: bool = False
+    ) -> None:
+        """Add a block to the chain of what is cached, and to that which thinking is bound to.
+
+        `is_gone`: the provider left its content out; thinking is bound to what was sent.
+        """
         role = where.partition(":")[2] or where
         digest, tokens = self._measured(block)
         if block.get("type") == "thinking":
@@ -152,6 +187,8 @@ class Provider:
                 )
         else:
             made.bound = _joined(made.bound, role, digest)
+        if is_gone:
+            digest, tokens = self._measured(cleared(block))
         made.chain = _joined(made.chain, role, digest)
         made.pieces.append(
             Piece(digest=made.chain, tokens=tokens, is_marked="cache_control" in block)

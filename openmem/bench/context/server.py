@@ -17,8 +17,7 @@ from types import TracebackType
 from typing import Any
 
 from openmem.base.errors import Failed
-from openmem.bench.context.cache import Used
-from openmem.bench.context.provider import Provider, Refused
+from openmem.bench.context.provider import Answered, Provider, Refused
 
 NUMBER_HEADER = "x-bench-request"
 AGENT_HEADER = "x-claude-code-agent-id"
@@ -66,7 +65,7 @@ class _Handler(BaseHTTPRequestHandler):
         assert isinstance(self.server, _Server)
         provider = self.server.provider
         try:
-            blocks, used = provider.serve(
+            answered = provider.serve(
                 body,
                 number=int(self.headers.get(NUMBER_HEADER, "0")),
                 thread=self.headers.get(AGENT_HEADER, ""),
@@ -78,7 +77,7 @@ class _Handler(BaseHTTPRequestHandler):
         except Exception as fault:
             provider.faults.append(f"{type(fault).__name__}: {fault}")
             raise
-        self._send(200, "text/event-stream", b"".join(_events(blocks, used)))
+        self._send(200, "text/event-stream", b"".join(_events(answered)))
 
     def _send(self, status: int, kind: str, data: bytes) -> None:
         self.send_response(status)
@@ -96,7 +95,8 @@ def _event(name: str, **data: object) -> bytes:
     return b"event: %s\ndata: %s\n\n" % (name.encode(), _json({"type": name, **data}))
 
 
-def _events(blocks: list[dict[str, Any]], used: Used) -> list[bytes]:
+def _events(answered: Answered) -> list[bytes]:
+    blocks, used = answered.blocks, answered.used
     usage = {
         "input_tokens": used.uncached,
         "cache_read_input_tokens": used.read,
@@ -121,7 +121,8 @@ def _events(blocks: list[dict[str, Any]], used: Used) -> list[bytes]:
     has_call = any(block["type"] == "tool_use" for block in blocks)
     reason = {"stop_reason": "tool_use" if has_call else "end_turn"}
     output = {"output_tokens": sum(len(_json(block)) for block in blocks) // 3}
-    events.append(_event("message_delta", delta=reason, usage=output))
+    applied = answered.applied.report()
+    events.append(_event("message_delta", delta=reason, usage=output, context_management=applied))
     events.append(_event("message_stop"))
     return events
 

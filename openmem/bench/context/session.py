@@ -2,7 +2,9 @@
 
 Arms: `keep` sends everything, to a model without a limit; `drop` forgets its oldest turns at the
 same thresholds as openmem, without a search; `native` has its own client summarise at four fifths
-of the window, as agents do; `openmem` goes through the proxy and has the search tools.
+of the window, as agents do; `openmem` goes through the proxy and has the search tools. `clear`,
+`clear-each` and `both` go the same way: the first two have the proxy ask the provider to clear tool
+results and trim nothing, one for each reading of what the provider does; `both` has it trim, too.
 """
 
 from __future__ import annotations
@@ -25,7 +27,8 @@ from openmem.bench.context.tasks import INSTRUCTION, Task
 from openmem.bench.context.tokens import tokens_of
 from openmem.bench.context.toolbox import Toolbox
 
-ARMS = ("keep", "drop", "native", "openmem")
+CLEARING_ARMS = ("clear", "clear-each", "both")
+ARMS = ("keep", "drop", "native", "openmem", *CLEARING_ARMS)
 _ANSWER = re.compile(r"<<<ANSWER ([a-z]+=\w+)>>>\n(.*?)\n<<<ANSWER END>>>", re.S)
 _SUB_AGENT_EVERY = 6
 _MOST_ROUNDS = 12
@@ -65,6 +68,11 @@ class Session:
     _number: int = 0
     _rewritten: bool = False
     _sub_agents: int = 0
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether the session goes through openmem."""
+        return self.arm == "openmem" or self.arm in CLEARING_ARMS
 
     def begin(self, waiting: Sequence[str] = ()) -> None:
         """Give the instruction. `waiting`: operations that come in the same turn, by the shell."""

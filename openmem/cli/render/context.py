@@ -166,11 +166,12 @@ def _with_causes(who: list[str], counts: Mapping[str, Any], now_seconds: float) 
     if len(causes) > _CAUSES_SHOWN:
         causes = [*causes[: _CAUSES_SHOWN - 1], f"{len(causes) - _CAUSES_SHOWN + 1} more"]
     prompt = counts["input_tokens"] + counts["cache_read_tokens"] + counts["cache_creation_tokens"]
+    gone = counts["removed_tokens"] + counts["cleared_tokens"]
     row = [
         *who,
         _prompt(counts),
         str(counts["trims"]),
-        count_text(counts["removed_tokens"]) if counts["removed_tokens"] else "–",
+        count_text(gone) if gone else "–",
         share_text(counts["cache_read_tokens"], prompt),
         causes[0],
         age_since(counts["last_at"], now_seconds),

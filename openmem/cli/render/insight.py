@@ -117,6 +117,7 @@ def _shown(strands: Sequence[Strand]) -> list[Strand]:
 def _strand_lines(strand: Strand, width: int) -> list[str]:
     rate = f", {100 * strand.hit_rate:.1f} % from the cache" if strand.hit_rate is not None else ""
     gone = f", {count_text(strand.removed)} removed" if strand.removed else ""
+    gone += f", {count_text(strand.cleared)} cleared by the provider" if strand.cleared else ""
     trims = f"{strand.trims} trim{'' if strand.trims == 1 else 's'}{gone}"
     counts = f"{len(strand.calls):,} requests, {trims}{rate}"
     lines = wrapped(f"{visible(strand.name)}, {visible(strand.model)}: {counts}", width)

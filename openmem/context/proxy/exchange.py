@@ -24,7 +24,7 @@ from openmem.context.proxy.ending import EndFinder
 from openmem.context.proxy.recording.identity import IDENTITY_HEADERS, stated_session_id
 from openmem.context.proxy.recording.job import Job
 from openmem.context.proxy.recording.link import RecorderLink
-from openmem.context.proxy.recording.sent import Sent
+from openmem.context.proxy.recording.sent import FOR_CLEARING, FOR_THINKING, Sent
 from openmem.context.proxy.refusal import Refusal
 from openmem.context.proxy.upstream import Upstream
 
@@ -267,15 +267,17 @@ class Exchange:
         )
 
     async def _repaired(self, response: aiohttp.ClientResponse, job: Job) -> aiohttp.ClientResponse:
-        """Return the answer to a repaired request when a trimmed one was refused for its thinking.
+        """Return the answer to a repaired request when one of our forms was refused for what we
+        did to it.
 
         The refusal speaks of our indices, and the client would take it for its own fault.
         """
         words = await response.content.read(_WORDS_BYTES)
-        if not _is_about_thinking(words, self._wire):
+        cause = _cause_of(words, self._wire)
+        if not cause:
             response.content.unread_data(words)
             return response
-        sent = await job.repaired(self._view_wait)
+        sent = await job.repaired(cause, self._view_wait)
         if sent is None or sent.body is None:
             response.content.unread_data(words)
             return response
@@ -345,11 +347,13 @@ class Exchange:
             self._job = None
 
 
-def _is_about_thinking(words: bytes, wire: Wire) -> bool:
-    """Return whether a refusal may be due to what a trim did to a model's thoughts."""
+def _cause_of(words: bytes, wire: Wire) -> str:
+    """Return what of ours a refusal may be due to: a word of `sent.py`, "" for nothing."""
     if wire == "responses":
-        return b"reasoning" in words
-    return b"signature" in words and b"thinking" in words
+        return FOR_THINKING if b"reasoning" in words else ""
+    if b"context_management" in words or b"clear_tool_uses" in words:
+        return FOR_CLEARING
+    return FOR_THINKING if b"signature" in words and b"thinking" in words else ""
 
 
 def _more(piece: bytes) -> MutableMapping[str, Any]:

@@ -79,4 +79,5 @@ def trim_settings(config: Config) -> TrimSettings:
         compress_tokens=config.number("trim.compress_tokens"),
         keep_steps=config.number("trim.keep_steps"),
         superseded=config.flag("trim.superseded"),
+        clears_tool_uses=config.flag("trim.clear_tool_uses"),
     )

@@ -18,10 +18,10 @@ _SHORT_SECONDS, _LONG_SECONDS = 300.0, 3600.0
 class Call:
     """One model call. Tokens as the provider reported them; `at`: POSIX seconds of its end.
 
-    `removed`: what trims had taken out of this prompt (an estimate). `trim`: 0 untrimmed, 1 behind
-    an earlier cut, 2 with a new one. `bust`: why the provider could not reuse the prefix, "" when
-    it could. `kept`: share of the previous prompt that this one kept, None when not known.
-    `opens_turn`: a person said something new.
+    `removed`: what trims (an estimate) and the provider's clearing had taken out of this prompt.
+    `trim`: 0 untrimmed, 1 behind an earlier cut, 2 with a new one. `bust`: why the provider could
+    not reuse the prefix, "" when it could. `kept`: share of the previous prompt that this one kept,
+    None when not known. `opens_turn`: a person said something new.
     """
 
     at: float
@@ -50,7 +50,8 @@ class Call:
 class Mark:
     """Something that happened between calls. `call`: number of the call it belongs to.
 
-    `kind`: trim, fail_open, compaction. `words`: a trim's cause, a fault's kind and place.
+    `kind`: trim, clearing, fail_open, compaction. `words`: a trim's cause, or a fault's kind and
+    place.
     """
 
     call: int
@@ -86,6 +87,11 @@ class Course:
     def removed(self) -> int:
         """Tokens that trims took out, all together."""
         return sum(mark.before - mark.after for mark in self.marks if mark.kind == "trim")
+
+    @property
+    def cleared(self) -> int:
+        """Tokens that the provider left out of one request by itself, at most."""
+        return max((m.before - m.after for m in self.marks if m.kind == "clearing"), default=0)
 
     @property
     def hit_rate(self) -> float | None:
@@ -124,7 +130,7 @@ def courses_of(reader: SessionReader, *, with_turns: bool = True) -> list[Course
     known = _threads(reader)
     turns = _turn_times(reader) if with_turns else {}
     courses: dict[str, Course] = {}
-    gone: dict[str, int] = {}
+    gone: dict[str, _Gone] = {}
     loose: list[StoredEvent] = []
     for event in reader.events():
         root = str(event.values.get("thread_root", ""))
@@ -141,8 +147,13 @@ def courses_of(reader: SessionReader, *, with_turns: bool = True) -> list[Course
         else:
             mark = _mark(event, len(course.calls))
             course.marks.append(mark)
+            out = gone.setdefault(root, _Gone())
             if mark.kind == "trim":
-                gone[root] = gone.get(root, 0) + max(0, mark.before - mark.after)
+                # What the provider cleared went with the rest, or is told of anew.
+                out.by_trims += max(0, mark.before - mark.after) + out.by_provider
+                out.by_provider = 0
+            elif mark.kind == "clearing":
+                out.by_provider = max(0, mark.before - mark.after)
     found = list(courses.values())
     if loose:
         _attach(found, loose, reader.session_id)
@@ -161,8 +172,16 @@ def _attach(courses: list[Course], loose: list[StoredEvent], session_id: str) ->
     main.marks.sort(key=lambda mark: mark.call)
 
 
+@dataclass(slots=True)
+class _Gone:
+    """Tokens that the prompts of a thread lack by now."""
+
+    by_trims: int = 0
+    by_provider: int = 0
+
+
 def _add_call(
-    course: Course, event: StoredEvent, gone: dict[str, int], turns: list[float] | None
+    course: Course, event: StoredEvent, gone: dict[str, _Gone], turns: list[float] | None
 ) -> None:
     values = event.values
     last = course.calls[-1] if course.calls else None
@@ -180,13 +199,14 @@ def _add_call(
     )
     if not call.prompt:
         return  # nothing was reported: an answer that broke off
-    removed = gone.get(course.thread, 0)
-    if removed and not call.trim and last is not None and call.prompt * 5 < last.whole * 4:
+    out = gone.get(course.thread, _Gone())
+    removed = out.by_provider + (out.by_trims if call.trim else 0)
+    is_shorter = last is not None and (call.prompt + removed) * 5 < last.whole * 4
+    if is_shorter and not call.trim:
         # The client itself begins anew: what was trimmed is not in this history any more.
-        gone[course.thread] = removed = 0
-    if call.trim:
-        call = replace(call, removed=removed)
-    course.calls.append(call)
+        gone[course.thread] = _Gone()
+        removed = 0
+    course.calls.append(replace(call, removed=removed) if removed else call)
 
 
 def _mark(event: StoredEvent, call: int) -> Mark:

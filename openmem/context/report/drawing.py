@@ -77,6 +77,7 @@ def sign_svg(sign: Sign, x: float, y: float) -> str:
         "down": _polygon(x, y, ((-1.3, -0.9), (1.3, -0.9), (0, 1.3)), size, colour),
         "bar": _polygon(x, y, ((-0.6, -1.2), (0.6, -1.2), (0.6, 1.2), (-0.6, 1.2)), size, colour),
         "cross": _polygon(x, y, _CROSS, size, colour),
+        "pentagon": _polygon(x, y, _PENTAGON, size, colour),
     }
     dark = sign.colour in ("#0072b2", "#000", "#666", "#009e73", "#d55e00")
     ink = "#fff" if dark else "#000"
@@ -87,6 +88,7 @@ def sign_svg(sign: Sign, x: float, y: float) -> str:
     )
 
 
+_PENTAGON = ((0, -1.2), (1.2, -0.3), (0.75, 1.1), (-0.75, 1.1), (-1.2, -0.3))
 _CROSS = (
     *((-0.5, -1.2), (0.5, -1.2), (0.5, -0.5), (1.2, -0.5), (1.2, 0.5), (0.5, 0.5)),
     *((0.5, 1.2), (-0.5, 1.2), (-0.5, 0.5), (-1.2, 0.5), (-1.2, -0.5), (-0.5, -0.5)),

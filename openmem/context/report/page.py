@@ -98,6 +98,8 @@ def _totals(strands: Sequence[Strand], has_prices: bool) -> str:
         ("trims", f"{sums['trims']}"),
         ("removed by them", f"{sums['removed_tokens']:,}"),
     ]
+    if sums["cleared_tokens"]:
+        entries.append(("cleared by the provider", f"{sums['cleared_tokens']:,}"))
     units, whole = sums["cost_units"], sums["untrimmed_cost_units"]
     if isinstance(units, float) and isinstance(whole, float) and whole:
         entries.append(("cost against untrimmed", f"{units / whole:.2f}"))

@@ -30,6 +30,13 @@ class Sign:
 # Colours of Okabe and Ito, which people with any colour vision tell apart.
 SIGNS: Mapping[str, Sign] = {
     "trim": Sign(letter="T", word="trim", shape="down", colour="#0072b2", is_ours=True),
+    "clearing": Sign(
+        letter="C",
+        word="old tool results cleared by the provider",
+        shape="pentagon",
+        colour="#f0e442",
+        is_ours=True,
+    ),
     "fail_open": Sign(letter="F", word="fault of ours", shape="cross", colour="#000", is_ours=True),
     "tools": Sign(letter="L", word="tools changed", shape="square", colour="#d55e00"),
     "system": Sign(letter="S", word="system prompt changed", shape="diamond", colour="#cc79a7"),
@@ -38,6 +45,7 @@ SIGNS: Mapping[str, Sign] = {
     "settings": Sign(letter="E", word="effort or thinking changed", shape="ring", colour="#56b4e9"),
     "idle": Sign(letter="I", word="idle past the cache's life", shape="bar", colour="#999"),
 }
+_OURS = frozenset({"trim", "clearing"})  # these are marks of their own
 _OTHER = Sign(letter="?", word="another cause", shape="circle", colour="#666")
 
 
@@ -75,6 +83,7 @@ class Strand:
     happenings: tuple[Happening, ...]
     hit_rate: float | None
     removed: int
+    cleared: int
     units: float
     whole_units: float
     dollars: tuple[float, float] | None
@@ -82,10 +91,10 @@ class Strand:
 
     @property
     def busts(self) -> dict[str, int]:
-        """Cause → how often, trims aside."""
+        """Cause → how often, trims and clearings aside."""
         found: dict[str, int] = {}
         for call in self.calls:
-            if call.bust and call.bust != "trim":
+            if call.bust and call.bust not in _OURS:
                 found[call.bust] = found.get(call.bust, 0) + 1
         return found
 
@@ -104,6 +113,7 @@ class Strand:
             "window": self.window,
             "trims": self.trims,
             "removed_tokens": self.removed,
+            "cleared_tokens": self.cleared,
             "hit_rate": self.hit_rate,
             "busts": self.busts,
             "cost_units": round(self.units, 1),
@@ -143,6 +153,7 @@ def strand_of(course: Course, prices: Prices, windows: Mapping[str, int]) -> Str
         happenings=tuple(_happenings(course)),
         hit_rate=course.hit_rate,
         removed=course.removed,
+        cleared=course.cleared,
         units=units,
         whole_units=whole,
         dollars=_dollars(course, prices),
@@ -172,7 +183,7 @@ def _happenings(course: Course) -> list[Happening]:
         call = course.calls[number] if number < len(course.calls) else None
         for mark in marks.get(number, ()):
             found.append(_of_mark(mark, call))
-        if call is not None and call.bust and call.bust != "trim":
+        if call is not None and call.bust and call.bust not in _OURS:
             found.append(
                 Happening(
                     call=number + 1,
@@ -189,11 +200,13 @@ def _happenings(course: Course) -> list[Happening]:
 
 
 def _of_mark(mark: Mark, call: Call | None) -> Happening:
-    is_trim = mark.kind == "trim"
+    is_trim, is_clearing = mark.kind == "trim", mark.kind == "clearing"
     words = sign_of(mark.kind).word if mark.kind in SIGNS else mark.kind
     if is_trim:
         words = f"{words} ({mark.words})" if mark.words else words
         words += f", {mark.dropped} messages"
+    elif is_clearing:
+        words += f", {mark.dropped} by now"
     elif mark.words:
         words = f"{words}: {mark.words}"
     return Happening(
@@ -205,7 +218,7 @@ def _of_mark(mark: Mark, call: Call | None) -> Happening:
         read=call.read if call else 0,
         written=call.written if call else 0,
         kept=call.kept if call else None,
-        removed=max(0, mark.before - mark.after) if is_trim else 0,
+        removed=max(0, mark.before - mark.after) if is_trim or is_clearing else 0,
     )
 
 
@@ -224,6 +237,7 @@ def totals(strands: Sequence[Strand]) -> dict[str, object]:
         "hit_rate": read / prompt if prompt else None,
         "trims": sum(strand.trims for strand in strands),
         "removed_tokens": sum(strand.removed for strand in strands),
+        "cleared_tokens": sum(strand.cleared for strand in strands),
         "cost_units": round(sum(strand.units for strand in strands), 1),
         "untrimmed_cost_units": round(sum(strand.whole_units for strand in strands), 1),
         "dollars": sum(paid for paid, _ in known) if is_known else None,

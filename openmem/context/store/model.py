@@ -49,7 +49,7 @@ class Recorded:
 class Event:
     """One trim, fault or model call. Source: context-store contract, Events.
 
-    `kind`: trim, fail_open, usage, compaction. `location`: `<file>:<line>`, `error`: the
+    `kind`: trim, clearing, fail_open, usage, compaction. `location`: `<file>:<line>`, `error`: the
     exception's type; never content. None: not reported, or of no meaning for this kind.
     `at`: "" for now.
     """

@@ -35,9 +35,10 @@ class View:
     out, `turn`: of the cut turn. `weight`: of what is sent, for the sample that the provider's
     report will make. `problem`: why a stored cut could not be used. `is_settled`: a forced trim
     was done, or there was nothing to do. `rows`: of superseded bodies that a new cut leaves out.
-    `asks_for_binding`: the request asks the provider to drop
-    thinking that does not verify, and needs a header for that. `refusal`: the words with which to
-    answer instead of sending: nothing is left to trim and a proven limit is about to be passed.
+    `asks_for_binding`: the request asks the provider to drop thinking that does not verify, and
+    needs a header for that. `has_clearing`: the body asks the provider to clear old tool results.
+    `refusal`: the words with which to answer instead of sending: nothing is left to trim and a
+    proven limit is about to be passed.
     """
 
     body: bytes | None
@@ -50,8 +51,14 @@ class View:
     made_cut: bool = False
     is_settled: bool = False
     asks_for_binding: bool = False
+    has_clearing: bool = False
     refusal: str = ""
     gone: tuple[int, ...] = ()
     rows: tuple[int, ...] = ()
     cause: str = ""
     problem: str = ""
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether the body lacks something of the client's own request."""
+        return self.turn >= 0

@@ -22,7 +22,8 @@ class TrimSettings:
 
     `fraction`: a trim goes down to this part of the soft threshold. `compress_tokens`: a tool
     result above it is compressed when a trim happens, 0 for never. `superseded`: a trim also leaves
-    out bodies of kept calls that a later call made worthless.
+    out bodies of kept calls that a later call made worthless. `clears_tool_uses`: also ask the
+    provider to leave out old tool results by itself.
     """
 
     is_on: bool = True
@@ -32,6 +33,12 @@ class TrimSettings:
     compress_tokens: int = 4_000
     keep_steps: int = 3
     superseded: bool = False
+    clears_tool_uses: bool = False
+
+    @property
+    def is_needed(self) -> bool:
+        """Whether any request may have to be sent in another form."""
+        return self.is_on or self.clears_tool_uses
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

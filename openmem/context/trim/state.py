@@ -14,6 +14,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 
 from openmem.base.io import ensure_private_dir, read_bytes_or_none, write_atomic
 from openmem.base.paths import Paths
+from openmem.context.trim.clearing import NOTHING_CLEARED, Cleared
 from openmem.context.trim.items import Item
 from openmem.context.trim.spent.parts import NOTHING, Reduced, reduced_from
 
@@ -72,7 +73,8 @@ class TrimState:
     """All that is kept of one thread. `limit`: a window the provider itself named, 0 for none.
 
     `binding_repair`: a trimmed request of this thread was refused for its thinking once; since
-    then its requests ask the provider to drop what does not verify.
+    then its requests ask the provider to drop what does not verify. `cleared`: what the provider
+    left out of the last request by itself, as we asked it to.
     """
 
     cut: Cut | None = None
@@ -81,6 +83,7 @@ class TrimState:
     model: str = ""
     system_digest: str = ""
     binding_repair: bool = False
+    cleared: Cleared = NOTHING_CLEARED
 
     def with_sample(self, sample: Sample) -> TrimState:
         return replace(self, samples=(*self.samples, sample)[-_SAMPLES_KEPT:])
@@ -157,6 +160,7 @@ def _decode(value: dict[str, object]) -> TrimState:
         model=str(value.get("model", "")),
         system_digest=str(value.get("system_digest", "")),
         binding_repair=value.get("binding_repair") is True,
+        cleared=_decode_cleared(value.get("cleared")),
     )
 
 
@@ -175,6 +179,12 @@ def _decode_cut(value: dict[str, object]) -> Cut:
         note=str(value.get("note", "")),
         reduced=reduced_from(value.get("reduced")),
     )
+
+
+def _decode_cleared(value: object) -> Cleared:
+    if not isinstance(value, dict):
+        return NOTHING_CLEARED  # a file of a version that knew of no clearing
+    return Cleared(uses=_number(value, "uses"), tokens=_number(value, "tokens"))
 
 
 def _number(value: dict[str, object], key: str) -> int:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 
 from openmem.base.paths import Paths
 from openmem.context.trim.ask import Ask, View
+from openmem.context.trim.clearing import NOTHING_CLEARED, Cleared
 from openmem.context.trim.cut import Wish, plan_cut
 from openmem.context.trim.estimate import Weight, characters_per_token, estimate, weight_of
 from openmem.context.trim.items import (
@@ -102,20 +103,29 @@ class Trimmer:
             return self._view(form, ask)
 
     def has_cut(self, sid: str) -> bool:
-        """Return whether any thread of a session has a cut."""
+        """Return whether any thread of a session has a cut, or lives from the provider's clearing:
+        then its requests are larger than what the provider counts."""
         with self._lock:
-            return any(state.cut for state in self._session(sid).threads.values())
+            threads = self._session(sid).threads.values()
+            return any(state.cut or state.cleared.uses for state in threads)
 
-    def report(self, sid: str, thread: str, weight: Weight, tokens: int) -> None:
-        """Take in what the provider counted for a request: `tokens`, cache included."""
+    def report(
+        self, sid: str, thread: str, weight: Weight, tokens: int, cleared: Cleared = NOTHING_CLEARED
+    ) -> bool:
+        """Take in what the provider counted for a request: `tokens`, cache included; `cleared`:
+        what it left out of the request by itself. Return whether that is another count than
+        before."""
         with self._lock:
             trims = self._session(sid)
             state = trims.threads.get(thread, TrimState())
-            sample = Sample(weight=weight.characters, tokens=max(0, tokens - weight.image_tokens))
+            whole = tokens + cleared.tokens  # what the weight stands for
+            sample = Sample(weight=weight.characters, tokens=max(0, whole - weight.image_tokens))
             limit = state.limit if tokens <= state.limit else 0  # a success above it disproves it
-            trims.put(thread, replace(state.with_sample(sample), limit=limit))
-            if state.cut or tokens >= SOFT_CAP // 2:
+            changed = replace(state.with_sample(sample), limit=limit, cleared=cleared)
+            trims.put(thread, changed)
+            if state.cut or state.cleared.uses or cleared.uses or tokens >= SOFT_CAP // 2:
                 save_trims(self._paths, sid, trims)
+            return cleared.uses != state.cleared.uses
 
     def learn_limit(self, sid: str, thread: str, limit: int) -> None:
         """Take in the window that a refusal named."""
@@ -184,7 +194,9 @@ class Trimmer:
         if cut is None or noted is None or fault:
             raise NotTrimmable(fault or problem)
         if made or problem or is_rewritten:
-            trims.put(thread, replace(state, cut=cut, model=envelope.model))
+            # What a new cut drops cannot be cleared once more; the next report says what is.
+            state = replace(state, cut=cut, model=envelope.model, cleared=NOTHING_CLEARED)
+            trims.put(thread, state)
             save_trims(self._paths, ask.sid, trims)
         after = self._tokens(envelope, items, noted, state)
         return View(
@@ -392,8 +404,10 @@ class Trimmer:
         state: TrimState,
     ) -> int:
         if cut is None:
-            return estimate(weight_of(envelope, items), state.samples)
-        return estimate(self._weight(envelope, items, cut), state.samples)
+            whole = estimate(weight_of(envelope, items), state.samples)
+        else:
+            whole = estimate(self._weight(envelope, items, cut), state.samples)
+        return max(0, whole - state.cleared.tokens)
 
     def _weight(self, envelope: Envelope, items: Sequence[Item], cut: Cut) -> Weight:
         return weight_of_cut(envelope, items, cut, self._settings.compress_tokens)

@@ -5,12 +5,15 @@ Plugs into `FakeAnthropic(rules=…)`. Not verified against the live API.
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from openmem.bench.context.clearing import EDIT as CLEAR_TOOL_USES
+from openmem.bench.context.clearing import Applied, applied, as_seen
 from tests.fakes.anthropic_server import Accepted
 from tests.fakes.faults import (
     BINDING_BETA,
@@ -21,11 +24,18 @@ from tests.fakes.faults import (
     refused_beta,
 )
 from tests.fakes.strict.cache import PromptCache
-from tests.fakes.strict.canonical import THINKING, Unit, digest, without_markers
+from tests.fakes.strict.canonical import THINKING, Unit, digest, system_blocks, without_markers
 from tests.fakes.strict.legality import first_fault
 from tests.fakes.strict.models import can_read, checks_prefix, knows_binding
 from tests.fakes.strict.signing import Finding, Signer
 from tests.fakes.wire import Request
+
+CONTEXT_BETA = "context-management-2025-06-27"
+
+
+def _tokens(block: Any) -> int:
+    """Tokens as the cache's simulation counts them."""
+    return len(json.dumps(without_markers(block), separators=(",", ":"))) // 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +46,7 @@ class Account:
     thinking of another model is dropped · `nudge_exempt`: whether text behind a system message's
     marker is outside the check (not known of the real service) · `refused_betas`: of a cloud route
     · `mismatch_header`: the response header beside the 400 · `drop_reach`: what `drop_block` leaves
-    out with a failing block.
+    out with a failing block · `clears_tool_uses`: False on a route that does not know the edit.
     """
 
     age: Literal["new", "old"] = "new"
@@ -45,6 +55,7 @@ class Account:
     refused_betas: frozenset[str] = frozenset()
     mismatch_header: bool = True
     drop_reach: Literal["all-later", "turn"] = "all-later"
+    clears_tool_uses: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +101,7 @@ class StrictRules:
                     "thinking.block_binding.prefix_mismatch_behavior: "
                     "Input should be 'error' or 'drop_block'"
                 )
-        fault = first_fault(body)
+        fault = first_fault(body) or self._edit_fault(body, betas)
         if fault is not None:
             return fault
         model = str(body.get("model"))
@@ -101,14 +112,41 @@ class StrictRules:
         dropped, reports = outcome
         kept = [f for f in findings if f.place not in dropped and f.seal is not None]
         usage = None
+        cleared = self._cleared(body)
         if not request.path.endswith("/count_tokens"):
             cache = self._caches.setdefault(run, PromptCache(self._clock))
-            usage = cache.account(body, dropped=dropped)
+            usage = cache.account(dict(as_seen(body, cleared)), dropped=dropped)
         before = kept[-1].seal.id if kept and kept[-1].seal else ""
         return Accepted(
             transformations=reports if controls else None,
             usage=usage,
+            context_management=cleared.report() if "context_management" in body else None,
             note=_Note(self._signer.units(body), before),
+        )
+
+    def _edit_fault(self, body: dict[str, Any], betas: list[str]) -> Refusal | None:
+        """Context editing needs its beta, and a kind of edit stands at most once."""
+        if "context_management" not in body:
+            return None
+        if CONTEXT_BETA not in betas:
+            return invalid("context_management: Extra inputs are not permitted")
+        kinds = [edit.get("type") for edit in body["context_management"].get("edits") or []]
+        if len(set(kinds)) != len(kinds):
+            return invalid("context_management.edits: each type may be given once")
+        if CLEAR_TOOL_USES in kinds and not self.account.clears_tool_uses:
+            return invalid(
+                f"context_management.edits.{kinds.index(CLEAR_TOOL_USES)}: Input tag "
+                f"'{CLEAR_TOOL_USES}' does not match any of the expected tags"
+            )
+        return None
+
+    def _cleared(self, body: dict[str, Any]) -> Applied:
+        head = [*(body.get("tools") or []), *system_blocks(body)]
+        return applied(
+            body,
+            head_tokens=sum(map(_tokens, head)),
+            measure=_tokens,
+            reading="batches",
         )
 
     def _reads(self, model: str, author: str) -> bool:

@@ -34,7 +34,7 @@ from openmem.context.proxy.recording.gate import Admission, Gate
 from openmem.context.proxy.recording.kinds import Kinds, retells
 from openmem.context.proxy.recording.prefix import Kept, Known, Thread
 from openmem.context.proxy.recording.reply import Reply
-from openmem.context.proxy.recording.sent import BINDING_BETA, Sent
+from openmem.context.proxy.recording.sent import BINDING_BETA, FOR_CLEARING, Sent
 from openmem.context.proxy.recording.shape import Shape, prompt_of, shape_of
 from openmem.context.proxy.recording.trimming import Trimming
 from openmem.context.session import write_registration
@@ -194,21 +194,25 @@ class Recordings:
             self.fault(about, error)  # the original goes; what could not be stored is not removed
         return _sent(admitted.view)
 
-    def repair(self, about: About, admitted: Admitted) -> Sent:
-        """Return another form of a request whose trimmed form was refused for its thinking."""
-        trimming = self.trimming
-        if trimming is None or admitted.view is None:
+    def repair(self, admitted: Admitted, cause: str) -> Sent:
+        """Return another form of a request whose form of ours was refused; an empty one when the
+        refusal is the client's own. `cause`: a word of `sent.py`."""
+        trimming, view = self.trimming, admitted.view
+        if trimming is None or view is None:
             return Sent()
-        repaired = trimming.repair(
-            sid=admitted.sid,
-            lane=admitted.lane,
-            wire=admitted.incoming.view.wire,
-            body=admitted.incoming.view.body,
+        if not (view.has_clearing if cause == FOR_CLEARING else view.is_cut):
+            return Sent()  # what is refused is as the client sent it, and it heals itself
+        mend = trimming.without_clearing if cause == FOR_CLEARING else trimming.repair
+        body = admitted.incoming.view.body
+        repaired = mend(
+            sid=admitted.sid, lane=admitted.lane, wire=admitted.incoming.view.wire, body=body
         )
-        self._add(admitted.sid, "proxy/recording/trimming.py", "BindingRefused")
+        fault = "ClearingRefused" if cause == FOR_CLEARING else "BindingRefused"
+        self._add(admitted.sid, "proxy/recording/trimming.py", fault)
         if repaired is not None:
             admitted.view = repaired
-        return _sent(repaired)
+        sent = _sent(repaired)
+        return replace(sent, body=body) if cause == FOR_CLEARING and sent.body is None else sent
 
     @property
     def trimming(self) -> Trimming | None:
@@ -235,7 +239,7 @@ class Recordings:
         sid, incoming, trimmed = admitted.sid, admitted.incoming, admitted.view
         recorded = self._recorded(admitted)
         view = incoming.view
-        if trimmed is not None and trimmed.body is not None:
+        if trimmed is not None and trimmed.body is not None and trimmed.is_cut:
             view = FORMATS[view.wire].split(trimmed.body)
         if trimmed is not None and trimmed.problem:
             self._add(sid, "trim/state.py", "TrimStateUnusable")
@@ -317,18 +321,34 @@ class Recordings:
                 with self._lock:
                     kept = exchange.thread.settled(kept, reply.usage)
                     exchange.thread.remember(exchange.known, reply.usage)
-            self.recorder.add_event(exchange.sid, self._usage_event(exchange, reply, kept))
-            tokens = reply.usage.prompt_tokens
+            tokens, is_cleared = reply.usage.prompt_tokens, False
             if exchange.view is not None and tokens and self.trimming is not None:
-                self.trimming.report(exchange.sid, exchange.view, tokens)
+                is_other = self.trimming.report(exchange.sid, exchange.view, tokens, reply.cleared)
+                is_cleared = is_other and reply.cleared.uses > 0
+            if is_cleared:
+                self.recorder.add_event(exchange.sid, self._clearing_event(exchange, reply))
+                kept = replace(kept, bust=kept.bust or "clearing")
+            self.recorder.add_event(exchange.sid, self._usage_event(exchange, reply, kept))
             return "recorded"
         except StoreUnavailable:
             return "store-unavailable"
 
+    def _clearing_event(self, exchange: Exchange, reply: Reply) -> Event:
+        tokens = reply.usage.prompt_tokens
+        return Event(
+            kind="clearing",
+            version=self._version,
+            model=exchange.model,
+            thread_root=exchange.recorded.thread or None,
+            tokens_before=tokens + reply.cleared.tokens,
+            tokens_after=tokens,
+            dropped=reply.cleared.uses,
+        )
+
     def _usage_event(self, exchange: Exchange, reply: Reply, kept: Kept) -> Event:
         is_first = not kept.before_bytes
         view = exchange.view
-        is_trimmed = view is not None and view.body is not None
+        is_trimmed = view is not None and view.is_cut
         has_cut_now = view is not None and view.made_cut
         has_markers = exchange.wire == "messages"  # the other formats have none
         return Event(

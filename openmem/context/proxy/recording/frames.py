@@ -23,7 +23,7 @@ LATE = 7  # the response did not wait any longer for this job
 DROP = 8  # JSON: the request was not sent here whole; why
 FAULT = 9  # JSON: headers of a request that could not be recorded, and why
 VIEW = 10  # the body is whole, and the proxy waits for what is to be sent instead of it
-REPAIR = 11  # JSON: a trimmed request was refused, with what words; the proxy waits again
+REPAIR = 11  # a word of `sent.py`: what our form of a request was refused for; the proxy waits
 
 
 class Source(Protocol):

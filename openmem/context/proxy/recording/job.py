@@ -86,13 +86,16 @@ class Job:
         self._body_bytes = self._held
         return await self._asked(frames.VIEW, wait_seconds, then=frames.SENT)
 
-    async def repaired(self, wait_seconds: float) -> Sent | None:
-        """Return another form of the request, whose trimmed form was refused; None for none."""
-        return await self._asked(frames.REPAIR, wait_seconds)
+    async def repaired(self, cause: str, wait_seconds: float) -> Sent | None:
+        """Return another form of the request, whose form of ours was refused; None for none.
+        `cause`: a word of `sent.py`."""
+        return await self._asked(frames.REPAIR, wait_seconds, given=cause.encode("ascii"))
 
-    async def _asked(self, kind: int, wait_seconds: float, then: int | None = None) -> Sent | None:
+    async def _asked(
+        self, kind: int, wait_seconds: float, then: int | None = None, given: bytes = b""
+    ) -> Sent | None:
         self._view = asyncio.get_running_loop().create_future()
-        self._put(kind, b"")
+        self._put(kind, given)
         if then is not None:
             self._put(then, b"")
         self.hand_over()

@@ -235,7 +235,7 @@ class RecorderLink:
         ones only a session's with a trim behind it or asked for. `sid`, `lane`: as the headers
         state them, "" when they do not. `head`: of the body, b"" when it is compressed.
         """
-        if not self._settings.trim.is_on:
+        if not self._settings.trim.is_needed:
             return False
         stem = f"{self._settings.paths.sessions_dir}/{sid}"
         if sid and os.path.exists(f"{stem}.force"):

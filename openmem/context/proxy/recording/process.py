@@ -158,7 +158,7 @@ class RecorderProcess:
         elif kind == frames.VIEW:
             self._later(job, self._view)
         elif kind == frames.REPAIR:
-            self._later(job, self._repair)
+            self._later(job, self._repair, payload.decode("ascii"))
         elif kind == frames.SENT:
             self._later(job, self._request)
         elif kind == frames.HEAD_SEEN:
@@ -210,11 +210,11 @@ class RecorderProcess:
                 # The request waits for it, whatever happened; giving memory back comes after.
                 self._answer_view(job, sent)
 
-    def _repair(self, job: _Job) -> None:
+    def _repair(self, job: _Job, cause: str) -> None:
         sent = Sent()
         try:
             if job.admitted is not None:
-                sent = self._recordings.repair(job.about, job.admitted)
+                sent = self._recordings.repair(job.admitted, cause)
         finally:
             self._answer_view(job, sent)
 
@@ -364,7 +364,7 @@ def main(descriptor: int, open_notes: Callable[[Paths], Notes] | None = None) ->
         open_recorder,
         body_limit_bytes=told["body_limit_bytes"],
         version=told["version"],
-        open_trimming=open_trimming if told["trim"]["is_on"] else None,
+        open_trimming=open_trimming if TrimSettings(**told["trim"]).is_needed else None,
     )
     background = Background(paths, VectorSettings(**told["vectors"]), _say)
     tidying = Tidying(paths, told["ttl_days"])

@@ -18,6 +18,7 @@ from openmem.context.proxy.encodings import Decoder, TooLarge, Undecodable
 from openmem.context.proxy.recording.reply_forms import FORMS
 from openmem.context.proxy.recording.sse import EventReader, TooLong
 from openmem.context.proxy.recording.usage import Usage
+from openmem.context.trim.clearing import NOTHING_CLEARED, Cleared
 
 _LIMIT_BYTES = 32 * 1024 * 1024
 _WORDS_BYTES = 4096
@@ -30,7 +31,7 @@ class Reply:
     `blocks`: whole pieces in order, in the API's JSON form: content blocks, output items, or the
     one message of a chat. `is_complete`: the message
     came to its end. `note`: why it is not complete, "" otherwise; never content. `words`: the
-    head of a 400's body, in memory only.
+    head of a 400's body, in memory only. `cleared`: what the provider left out of the prompt.
     """
 
     status: int
@@ -39,6 +40,7 @@ class Reply:
     is_complete: bool
     note: str = ""
     words: str = ""
+    cleared: Cleared = NOTHING_CLEARED
 
 
 def _decoded(data: bytes) -> Any:
@@ -116,4 +118,5 @@ class ReplyReader:
             is_complete=form.is_complete,
             note=note,
             words=self._words.decode("utf-8", "replace"),
+            cleared=form.cleared,
         )

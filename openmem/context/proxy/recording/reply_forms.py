@@ -17,6 +17,7 @@ from typing import Any, Protocol
 
 from openmem.context.formats.view import Wire
 from openmem.context.proxy.recording.usage import Usage
+from openmem.context.trim.clearing import EDIT, NOTHING_CLEARED, Cleared
 
 _DELTAS = {
     "text_delta": ("text", "text"),
@@ -27,11 +28,13 @@ _REASONING = ("reasoning_content", "reasoning", "reasoning_text")
 
 
 class Form(Protocol):
-    """An answer that is being read. `note`: a fault that the provider reported, "" for none."""
+    """An answer that is being read. `note`: a fault that the provider reported, "" for none;
+    `cleared`: what it left out of the prompt."""
 
     usage: Usage
     is_complete: bool
     note: str
+    cleared: Cleared
 
     def event(self, event: dict[str, Any]) -> None:
         """Take one event of a stream."""
@@ -44,6 +47,17 @@ class Form(Protocol):
     def blocks(self) -> list[dict[str, Any]]:
         """Return the pieces that are whole, in order."""
         ...
+
+
+def _cleared(report: object, otherwise: Cleared) -> Cleared:
+    """Return what a report of applied edits says was cleared of tool uses."""
+    edits = report.get("applied_edits") if isinstance(report, Mapping) else None
+    for edit in edits if isinstance(edits, list) else ():
+        if isinstance(edit, Mapping) and edit.get("type") == EDIT:
+            uses, tokens = edit.get("cleared_tool_uses"), edit.get("cleared_input_tokens")
+            if isinstance(uses, int) and isinstance(tokens, int) and uses > 0 and tokens >= 0:
+                return Cleared(uses=uses, tokens=tokens)
+    return otherwise
 
 
 @dataclass(slots=True)
@@ -59,6 +73,7 @@ class MessagesForm:
         self.usage = Usage()
         self.is_complete = False
         self.note = ""
+        self.cleared = NOTHING_CLEARED
         self._blocks: dict[int, dict[str, Any]] = {}
         self._open: dict[int, _Open] = {}
 
@@ -68,6 +83,7 @@ class MessagesForm:
             found = [block for block in content if isinstance(block, dict)]
             self._blocks = dict(enumerate(found))
         self.usage = self.usage.updated(message.get("usage"))
+        self.cleared = _cleared(message.get("context_management"), self.cleared)
         self.is_complete = True
 
     def blocks(self) -> list[dict[str, Any]]:
@@ -81,6 +97,7 @@ class MessagesForm:
                 self.usage = self.usage.updated(message.get("usage"))
         elif kind == "message_delta":
             self.usage = self.usage.updated(event.get("usage"))
+            self.cleared = _cleared(event.get("context_management"), self.cleared)
         elif kind == "message_stop":
             self.is_complete = True
         elif kind == "error":
@@ -135,6 +152,7 @@ class ResponsesForm:
         self.usage = Usage()
         self.is_complete = False
         self.note = ""
+        self.cleared = NOTHING_CLEARED
         self._items: dict[int, dict[str, Any]] = {}
 
     def whole(self, message: dict[str, Any]) -> None:
@@ -177,6 +195,7 @@ class ChatForm:
         self.usage = Usage()
         self.is_complete = False
         self.note = ""
+        self.cleared = NOTHING_CLEARED
         self._message: dict[str, Any] | None = None
         self._texts: dict[str, list[str]] = {}
         self._calls: dict[int, dict[str, Any]] = {}

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+# What a provider refused our form of a request for.
+FOR_THINKING, FOR_CLEARING = "thinking", "clearing"
 BINDING_BETA = "thinking-binding-controls-2026-08-01"
 
 

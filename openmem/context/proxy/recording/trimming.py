@@ -13,11 +13,13 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from openmem.base.paths import Paths
 from openmem.context.formats.view import Wire
 from openmem.context.session import peek_trim_request, take_trim_request
 from openmem.context.store.blobs import blob_of, write_blob
+from openmem.context.trim.clearing import Cleared, Clearing, with_clearing
 from openmem.context.trim.items import NotTrimmable, WireFormat
 from openmem.context.trim.limits import TrimSettings, limit_in
 from openmem.context.trim.notes import Notes
@@ -27,6 +29,8 @@ from openmem.context.trim.trimmer import Ask, Trimmer, View
 from openmem.context.trim.wire.chat import ChatFormat
 from openmem.context.trim.wire.messages import MessagesFormat
 from openmem.context.trim.wire.responses import ResponsesFormat
+
+_CLEARS_AT_LEAST = 4  # the part of the soft threshold that a clearing must free
 
 
 class Trimming:
@@ -44,7 +48,8 @@ class Trimming:
         windows: Mapping[str, int],
         notes: Notes | None = None,
     ) -> None:
-        self._paths, self._key = paths, key
+        self._paths, self._key, self._settings = paths, key, settings
+        self._unclearable: set[str] = set()
         self._forms: Mapping[Wire, WireFormat] = {
             "messages": MessagesFormat(),
             "responses": ResponsesFormat(),
@@ -91,20 +96,48 @@ class Trimming:
             return None
         if force is not None and view.is_settled:
             take_trim_request(self._paths, sid)
-        return view
+        return self._with_clearing(sid, wire, body, view)
 
     def repair(self, *, sid: str, lane: str, wire: Wire, body: bytes) -> View | None:
         """Return another view of a request whose trimmed form was refused for its thinking."""
         self._local.count, self._local.find = _none, _nothing
         ask = Ask(sid=sid, body=body, lane=lane, may_cut=False, now=time.monotonic())
         try:
-            return self._trimmer.repair(self._forms[wire], ask)
+            view = self._trimmer.repair(self._forms[wire], ask)
+        except NotTrimmable:
+            return None
+        return self._with_clearing(sid, wire, body, view)
+
+    def without_clearing(self, *, sid: str, lane: str, wire: Wire, body: bytes) -> View | None:
+        """Return the view of a request that was refused for the clearing it asks for. The session
+        is not asked to clear again while this process lives."""
+        self._unclearable.add(sid)
+        self._local.count = _none
+        ask = Ask(sid=sid, body=body, lane=lane, may_cut=False, now=time.monotonic())
+        try:
+            return self._trimmer.view(self._forms[wire], ask)
         except NotTrimmable:
             return None
 
-    def report(self, sid: str, view: View, tokens: int) -> None:
-        """Take in what the provider counted for a request that had a view."""
-        self._trimmer.report(sid, view.thread, view.weight, tokens)
+    def _with_clearing(self, sid: str, wire: Wire, body: bytes, view: View) -> View:
+        """Return the view asking the provider to clear tool results, where that is legal."""
+        limits = view.thresholds
+        if not self._settings.clears_tool_uses or wire != "messages" or limits is None:
+            return view
+        if sid in self._unclearable or view.refusal:
+            return view
+        clearing = Clearing(
+            trigger=limits.soft,
+            keep=self._settings.keep_steps,
+            at_least=max(1, limits.soft // _CLEARS_AT_LEAST),
+        )
+        made = with_clearing(body if view.body is None else view.body, clearing)
+        return view if made is None else replace(view, body=made, has_clearing=True)
+
+    def report(self, sid: str, view: View, tokens: int, cleared: Cleared) -> bool:
+        """Take in what the provider counted for a request that had a view, and what it cleared of
+        it; return whether that is another count of tool uses than before."""
+        return self._trimmer.report(sid, view.thread, view.weight, tokens, cleared)
 
     def refused(self, sid: str, view: View, words: str) -> None:
         """Take in the provider's refusal of a request: it may name the window."""
