@@ -11,7 +11,13 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import replace
 
-from openmem.agents.launchers import HOOK, MCP, launcher_path, plan_launcher_removal
+from openmem.agents.launchers import (
+    HOOK,
+    MCP,
+    PROVIDER_KEY,
+    launcher_path,
+    plan_launcher_removal,
+)
 from openmem.base.paths import Paths
 from openmem.plan.action import Plan
 from openmem.plan.apply import preview
@@ -32,5 +38,6 @@ def plan_files_back(system: System, paths: Paths, files: Collection[str]) -> Pla
 
 def plan_without_launchers(system: System, paths: Paths) -> Plan:
     """Return the plan that removes the launchers, whoever wrote them."""
-    back = plan_files_back(system, paths, {launcher_path(paths, name) for name in (HOOK, MCP)})
+    names = (HOOK, MCP, PROVIDER_KEY)
+    back = plan_files_back(system, paths, {launcher_path(paths, name) for name in names})
     return back + Plan(actions=tuple(plan_launcher_removal(preview(back, system), paths)))

@@ -22,9 +22,11 @@ from openmem.plan.system import System
 
 HOOK = "openmem-hook"
 MCP = "openmem-mcp"
+PROVIDER_KEY = "openmem-provider-key"  # runs for an agent that speaks to the provider itself
 _WHY = {
     HOOK: "starts the session hooks",
     MCP: "starts the MCP server",
+    PROVIDER_KEY: "gives the provider's key",
 }
 
 
@@ -79,6 +81,6 @@ def plan_launchers(system: System, paths: Paths, names: tuple[str, ...]) -> list
 def plan_launcher_removal(system: System, paths: Paths) -> list[Action]:
     """Return the removal of the launchers that are there."""
     actions: list[Action] = []
-    for name in (HOOK, MCP):
+    for name in (HOOK, MCP, PROVIDER_KEY):
         actions += plan_remove(system, launcher_path(paths, name), f"{_WHY[name]} no more")
     return actions

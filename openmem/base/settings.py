@@ -143,6 +143,20 @@ SETTINGS: tuple[Setting, ...] = (
         help="How many numbers an embedding has; it cannot be changed once memories are stored.",
     ),
     Setting(
+        name="agents.integration",
+        kind="choice",
+        default="openmem",
+        choices=("openmem", "provider"),
+        help="Whose hooks the agents run: openmem's, or those of the provider's own plug-in.",
+    ),
+    Setting(
+        name="agents.mcp",
+        kind="choice",
+        default="openmem",
+        choices=("openmem", "provider"),
+        help="Whose MCP server the agents have: openmem's, or the provider's own.",
+    ),
+    Setting(
         name="proxy.enabled",
         kind="bool",
         default=True,

@@ -138,6 +138,14 @@ Agents = Annotated[
 Without = Annotated[
     list[str] | None, typer.Option("--without", help="Leave this agent out; may be repeated.")
 ]
+ProviderPlugin = Annotated[
+    bool | None,
+    typer.Option(
+        "--provider-plugin/--no-provider-plugin",
+        help="Let the provider's own plug-in take the place of openmem's hooks; MCP stays.",
+        show_default=False,
+    ),
+]
 Hooks = Annotated[
     bool | None,
     typer.Option(

@@ -13,25 +13,42 @@ from openmem.base.io import ensure_private_dir, read_bytes_or_none
 from openmem.base.light import dataclass
 from openmem.base.paths import Paths
 
+# How `base.frame` opens what is recalled; loading that module costs a hook more than the words.
+RECALLED = "<openmem-recall"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delivery:
-    """The last event of an agent that was served. `at`: UTC text."""
+    """The last event of an agent that was served. `at`: UTC text. `recalled_at`, `recalled_in`: the
+    last one that put memories before the model, and its session; "" when none did."""
 
     agent: str
     event: str
     session_id: str
     at: str
+    recalled_at: str = ""
+    recalled_in: str = ""
 
 
 def _file(paths: Paths, agent: str) -> str:
     return f"{paths.run_dir}/delivered-{agent}.json"
 
 
-def write_delivery(paths: Paths, agent: str, event: str, sid: str) -> None:
+def write_delivery(
+    paths: Paths, agent: str, event: str, sid: str, *, has_recalled: bool = False
+) -> None:
     """Write down that an event was served. OSError when it cannot be."""
     ensure_private_dir(paths.run_dir)
-    value = {"agent": agent, "event": event, "session_id": sid, "at": now_text()}
+    at = now_text()
+    before = None if has_recalled else last_delivery(paths, agent)
+    value = {
+        "agent": agent,
+        "event": event,
+        "session_id": sid,
+        "at": at,
+        "recalled_at": at if has_recalled else before.recalled_at if before else "",
+        "recalled_in": sid if has_recalled else before.recalled_in if before else "",
+    }
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
     # Not made durable: it is worth less than the milliseconds a sync costs on every prompt.
     descriptor = os.open(_file(paths, agent), flags, 0o600)
@@ -52,4 +69,5 @@ def last_delivery(paths: Paths, agent: str) -> Delivery | None:
     texts = {name: value.get(name) for name in ("agent", "event", "session_id", "at")}
     if not all(isinstance(text, str) for text in texts.values()):
         return None
+    texts |= {name: value.get(name, "") for name in ("recalled_at", "recalled_in")}
     return Delivery(**{name: str(text) for name, text in texts.items()})

@@ -28,7 +28,7 @@ from openmem.context.session import (
     write_registration,
 )
 from openmem.hook import texts
-from openmem.hook.delivery import write_delivery
+from openmem.hook.delivery import RECALLED, write_delivery
 from openmem.hook.notes import note
 from openmem.hook.payload import Moment, decode, moment_of
 from openmem.hook.remembering import hand_over, recall_text
@@ -111,7 +111,8 @@ def handle(
             recall or (lambda at, told: recall_text(at, told, paths)),
             retain or (lambda ended: hand_over(ended, paths, environ)),
         )
-        write_delivery(paths, agent, event, sid)
+        has_recalled = RECALLED in reply.stdout
+        write_delivery(paths, agent, event, sid, has_recalled=has_recalled)
     except OSError as error:
         note(paths, event, agent, f"cannot write: {os.strerror(error.errno or 0)}")
         return HookReply()

@@ -33,7 +33,8 @@ class Facts:
     `running_port`: of our proxy, 0 when none runs. `service_manager`: "systemd", "launchd" or "".
     `has_policy`: a policy file exists and is kept. `project`: the folder setup was started in, or
     its repository. `settings`: those of the provider's server and model, in force.
-    `provider_ports`: a port for each provider's stack, free or already its own.
+    `provider_ports`: a port for each provider's stack, free or already its own. `integration`,
+    `mcp_of`: whose hooks and whose MCP server the agents are to have, "openmem" or "provider".
     """
 
     agents: tuple[KnownAgent, ...] = ()
@@ -48,6 +49,8 @@ class Facts:
     project: str = ""
     settings: Mapping[str, Value] = field(default_factory=dict)
     provider_ports: Mapping[str, int] = field(default_factory=dict)
+    integration: str = "openmem"
+    mcp_of: str = "openmem"
 
     def setting(self, name: str) -> Value:
         """Return a setting of the provider as it is in force, "" when it is not known."""

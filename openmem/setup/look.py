@@ -45,6 +45,8 @@ def look(system: System, paths: Paths, *, folder: str) -> Facts:
         project=workspace.git_root or workspace.folder,
         settings=provider_settings(config),
         provider_ports=provider_ports(system, paths),
+        integration=config.text("agents.integration"),
+        mcp_of=config.text("agents.mcp"),
     )
 
 

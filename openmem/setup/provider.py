@@ -42,6 +42,8 @@ SETTINGS = (
     "embeddings.url",
     "embeddings.name",
     "embeddings.dimensions",
+    "agents.integration",
+    "agents.mcp",
 )
 _LITELLM_PORT = 4000
 MODULE = "openmem.stack.__main__"

@@ -20,6 +20,16 @@ def _has_agents(facts: Facts, answers: Answers) -> bool:
     return bool(answers.get("agents"))
 
 
+def _is_plugin(facts: Facts, answers: Answers) -> bool:
+    """Return whether the plug-in of before holds: it is the one provider's it was chosen for."""
+    chosen = facts.integration == "provider"
+    return chosen and answers.get("provider", facts.provider) == facts.provider
+
+
+def _has_hooks_of_ours(facts: Facts, answers: Answers) -> bool:
+    return _has_agents(facts, answers) and answers.get("provider_plugin") is not True
+
+
 def _has_proxy(facts: Facts, answers: Answers) -> bool:
     return bool(answers.get("proxy"))
 
@@ -48,13 +58,23 @@ QUESTIONS: tuple[Question, ...] = (
         when=lambda facts, answers: bool(facts.found_names),
     ),
     Question(
+        name="provider_plugin",
+        kind="bool",
+        flag="--provider-plugin/--no-provider-plugin",
+        ask="Let the provider's own plug-in recall and keep, in the place of openmem's hooks?",
+        help="Let the provider's own plug-in take the place of openmem's hooks; MCP stays.",
+        default=lambda facts: facts.integration == "provider",
+        default_after=_is_plugin,
+        when=lambda facts, answers: _has_agents(facts, answers) and _is_plugin(facts, answers),
+    ),
+    Question(
         name="hooks",
         kind="bool",
         flag="--hooks/--no-hooks",
         ask="Install session hooks, so that a session is known by its folder?",
         help="Install the hooks that tell openmem of a session and its folder.",
         default=lambda facts: True,
-        when=_has_agents,
+        when=_has_hooks_of_ours,
     ),
     Question(
         name="trust_hooks",
@@ -73,7 +93,7 @@ QUESTIONS: tuple[Question, ...] = (
         flag="--mcp/--no-mcp",
         ask="Give the agents the search tools (an MCP server)?",
         help="Give the agents the search tools, as an MCP server.",
-        default=lambda facts: True,
+        default=lambda facts: facts.mcp_of == "openmem",
         when=_has_agents,
     ),
     Question(

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from openmem.agents.base import AGENTS, Wanted
+from openmem.agents.provider_mcp import plan_provider_server
 from openmem.base.errors import NotFound, OpenmemError, Refused
 from openmem.base.paths import Paths
 from openmem.base.settings import Value
@@ -17,10 +18,19 @@ from openmem.host import lifecycle
 from openmem.host.launch import command_of
 from openmem.host.service import MODULE, service_actions
 from openmem.plan.action import Action, Plan, RunCommand
+from openmem.plan.apply import preview
 from openmem.plan.system import System
 from openmem.setup.answers import Answered
 from openmem.setup.facts import Facts
 from openmem.setup.own_files import plan_config, plan_policy
+from openmem.setup.plugin import (
+    check_exclusive,
+    check_plugin,
+    place_of,
+    plan_plugin,
+    twice,
+    upstream_hooks,
+)
 from openmem.setup.provider import (
     ReadKey,
     Server,
@@ -36,7 +46,7 @@ class Choice:
     """The answers, decided. `agents`: to be wired, all of them found; `port`: free or ours.
 
     `wanted_port`: the one that was asked for, which may be taken. `missing`: agents that were named
-    and are not on this machine.
+    and are not on this machine. `is_plugin`: the provider's own plug-in is wanted for our hooks.
     """
 
     agents: tuple[str, ...]
@@ -54,6 +64,7 @@ class Choice:
     store_other: bool | None
     server: Server | None = None
     trust_hooks: bool | None = None
+    is_plugin: bool = False
 
 
 def decide(
@@ -69,6 +80,11 @@ def decide(
     `environ`, `read_key`: where a model's key may be found.
     """
     provider = answered.text("provider") or facts.provider
+    is_plugin = answered.flag("provider_plugin")
+    if is_plugin:
+        check_plugin(provider)
+    stated_hooks = answered.flag("hooks") if "hooks" in answered.stated else None
+    check_exclusive(is_plugin=is_plugin, hooks=stated_hooks)
     named = answered.names("agents")
     agents = tuple(name for name in named if name in facts.found_names)
     upstreams = {name: facts.upstream_of(name) for name in agents}
@@ -77,7 +93,8 @@ def decide(
     return Choice(
         agents=agents,
         missing=tuple(name for name in named if name not in agents),
-        hooks=answered.flag("hooks"),
+        hooks=answered.flag("hooks") and not is_plugin,
+        is_plugin=is_plugin,
         mcp=answered.flag("mcp"),
         # Only a yes or a stated no touches permissions and trust: they are the person's own.
         allow_tools=answered.flag("allow_tools") if "allow_tools" in answered.stated else None,
@@ -108,6 +125,7 @@ def resolve(system: System, paths: Paths, facts: Facts, choice: Choice) -> Plan:
     if choice.server is not None:
         values |= stated(values_of(choice.server), facts.settings)
     routes = choice.upstreams if choice.has_proxy else {}
+    values |= stated(integration_values(facts, choice), facts.settings)
     why = f"provider {choice.provider}"
     why += f", proxy on port {choice.port}" if choice.has_proxy else ", no proxy"
     own: list[Action] = [
@@ -122,6 +140,17 @@ def resolve(system: System, paths: Paths, facts: Facts, choice: Choice) -> Plan:
     return plan
 
 
+def integration_values(facts: Facts, choice: Choice) -> dict[str, Value]:
+    """Return the settings of whose hooks and tools the agents have; none where none is wired."""
+    if not choice.agents:
+        return {}
+    mcp_of = "openmem" if choice.mcp else facts.mcp_of
+    return {
+        "agents.integration": "provider" if choice.is_plugin else "openmem",
+        "agents.mcp": mcp_of,
+    }
+
+
 def plan_agent(system: System, paths: Paths, facts: Facts, choice: Choice, name: str) -> Plan:
     """Return the wiring of one agent. A refusal says how to leave the agent out."""
     known = facts.agent(name)
@@ -129,9 +158,24 @@ def plan_agent(system: System, paths: Paths, facts: Facts, choice: Choice, name:
         raise NotFound(f"{facts.title_of(name)} is not on this machine.")
     wanted = wanted_of(choice, facts, name)
     try:
-        return AGENTS[name].wiring(system, paths, known.detected, wanted)
+        plan = AGENTS[name].wiring(system, paths, known.detected, wanted)
+        if choice.mcp:  # in the place of the provider's own
+            ahead = preview(plan, system)
+            plan += plan_provider_server(ahead, paths, known.detected, None)
     except Refused as error:
         raise _with_way_out(error, known.title, name) from None
+    if choice.is_plugin:
+        return plan + _plugin_of(system, paths, facts, choice, name)
+    return plan.with_warnings(*twice(system, facts, name)) if choice.hooks else plan
+
+
+def _plugin_of(system: System, paths: Paths, facts: Facts, choice: Choice, name: str) -> Plan:
+    """Return the step by hand of the provider's plug-in, until it is seen there."""
+    seen = {one.provider for one in upstream_hooks(system, facts, name)}
+    if choice.provider in seen or facts.integration == "provider":
+        return Plan()  # chosen before: doctor says so while it is not there
+    place = place_of(paths, choice.server, choice.provider)
+    return plan_plugin(facts, name, choice.provider, place)
 
 
 def _with_way_out(error: Refused, title: str, name: str) -> OpenmemError:

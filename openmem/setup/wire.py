@@ -11,9 +11,16 @@ from dataclasses import replace
 
 from openmem.agents.back import plan_without_launchers
 from openmem.agents.base import AGENTS, Wanted
+from openmem.agents.provider_mcp import (
+    ProviderServer,
+    can_take,
+    plan_provider_server,
+    provider_servers,
+)
 from openmem.base.config import load_config
-from openmem.base.errors import Missing
+from openmem.base.errors import Missing, Unsupported
 from openmem.base.paths import Paths
+from openmem.base.settings import Value
 from openmem.plan.action import Plan
 from openmem.plan.apply import preview
 from openmem.plan.receipt import receipts
@@ -21,7 +28,8 @@ from openmem.plan.system import System
 from openmem.plan.undo import plan_back
 from openmem.setup.facts import Facts, KnownAgent
 from openmem.setup.own_files import plan_config
-from openmem.setup.resolve import Choice, plan_agent, plan_proxy
+from openmem.setup.provider import stated
+from openmem.setup.resolve import Choice, integration_values, plan_agent, plan_proxy
 
 STOP_LABEL = "proxy stop"
 
@@ -42,26 +50,53 @@ def found_or_missing(facts: Facts, names: Sequence[str] | None) -> tuple[KnownAg
 
 def plan_wiring(system: System, paths: Paths, facts: Facts, choice: Choice) -> Plan:
     """Return the plan that wires the chosen agents, and runs the proxy when they go through it."""
-    plan = Plan()
+    values: dict[str, Value] = dict(stated(integration_values(facts, choice), facts.settings))
+    why = ", ".join(f"{name} {value}" for name, value in values.items())
     if choice.has_proxy:
         why = f"proxy on port {choice.port}"
-        values = {"proxy.enabled": True, "proxy.port": choice.port}
-        edits = plan_config(system, paths, values=values, routes=choice.upstreams, why=why)
-        plan = Plan(actions=tuple(edits)) + plan_proxy(system, paths, choice)
+        values |= {"proxy.enabled": True, "proxy.port": choice.port}
+    routes = choice.upstreams if choice.has_proxy else {}
+    plan = Plan()
+    if values:
+        edits = plan_config(system, paths, values=values, routes=routes, why=why)
+        plan = Plan(actions=tuple(edits))
+    if choice.has_proxy:
+        plan += plan_proxy(system, paths, choice)
     for name in choice.agents:
         plan += plan_agent(system, paths, facts, choice, name)
     return plan
 
 
 def plan_tools(
-    system: System, paths: Paths, agents: Sequence[KnownAgent], *, allow_tools: bool | None
+    system: System,
+    paths: Paths,
+    agents: Sequence[KnownAgent],
+    facts: Facts,
+    *,
+    allow_tools: bool | None,
+    server: ProviderServer | None = None,
 ) -> Plan:
-    """Return the plan that gives agents the MCP server and leaves everything else as it is."""
+    """Return the plan that gives agents the MCP server and leaves everything else as it is.
+
+    `server`: the provider's own in the place of ours. Unsupported for an agent that cannot take it.
+    """
+    mcp_of = "provider" if server else "openmem"
     plan = Plan()
-    wanted = Wanted(hooks=None, mcp=True, proxy=None, allow_tools=allow_tools)
+    if facts.mcp_of != mcp_of:
+        values: dict[str, Value] = {"agents.mcp": mcp_of}
+        why = f"the agents' tools are {mcp_of}'s"
+        plan = Plan(actions=tuple(plan_config(system, paths, values=values, routes={}, why=why)))
+    wanted = Wanted(hooks=None, mcp=server is None, proxy=None, allow_tools=allow_tools)
     for known in agents:
         assert known.detected is not None  # taken from `found_or_missing`
+        if server is not None and not can_take(known.name):
+            raise Unsupported(
+                f"openmem cannot give {known.title} a provider's own MCP server.",
+                hint="Name the agents that take one: --agent",
+                code="no-provider-mcp",
+            )
         plan += AGENTS[known.name].wiring(system, paths, known.detected, wanted)
+        plan += plan_provider_server(preview(plan, system), paths, known.detected, server)
     return plan
 
 
@@ -75,6 +110,7 @@ def plan_unwiring(system: System, paths: Paths, agents: Sequence[KnownAgent], fa
         if known.detected is not None:
             upstream = before_us(known)
             plan += AGENTS[known.name].unwiring(system, paths, known.detected, upstream=upstream)
+            plan += plan_provider_server(preview(plan, system), paths, known.detected, None)
     ahead = preview(plan, system)
     if any(_runs_launchers(ahead, paths, known) for known in facts.agents):
         return plan
@@ -85,6 +121,8 @@ def _runs_launchers(system: System, paths: Paths, known: KnownAgent) -> bool:
     if known.detected is None:
         return False
     wired = AGENTS[known.name].wired(system, paths, known.detected)
+    if provider_servers(system, known.detected):
+        return True
     return bool(wired.hooks or wired.mcp or wired.problem)  # who cannot be read may run them
 
 

@@ -246,9 +246,13 @@ def connect(environ: Mapping[str, str]) -> Engine:
     for address in tried:
         try:
             client = docker.DockerClient(base_url=address, version="auto", timeout=_TIMEOUT_SECONDS)
-            client.ping()
         except _FAULTS:
             continue  # the next place; if none answers, all of them are named
+        try:
+            client.ping()
+        except _FAULTS:
+            client.close()
+            continue
         return Engine(client, address)
     places = " or ".join(place.removeprefix("unix://") for place in tried)
     raise EngineDown(

@@ -73,7 +73,8 @@ def test_with_nobody_to_ask_every_missing_answer_is_named_with_its_flag() -> Non
     with pytest.raises(Usage) as told:
         gather(FACTS, flags={}, file={"proxy": True}, ask=None, takes_defaults=False)
     of_a_server = {question.name for question in PROVIDER_QUESTIONS}
-    missing = set(BY_NAME) - {"provider", "proxy", "trust_hooks"} - of_a_server
+    unasked = {"provider", "provider_plugin", "proxy", "trust_hooks"}
+    missing = set(BY_NAME) - unasked - of_a_server
     for name in missing:
         assert f"{name} ({BY_NAME[name].flag})" in told.value.message
     assert "proxy (" not in told.value.message and "--yes" in told.value.hint

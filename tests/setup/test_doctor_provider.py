@@ -8,14 +8,16 @@ from pathlib import Path
 
 import pytest
 
+from openmem.base.config import load_config
 from openmem.base.installation import ensure_key
 from openmem.base.paths import Paths
 from openmem.memory.ledger import Ledger
 from openmem.memory.migrate import migrate
 from openmem.memory.model import Actor, Draft
 from openmem.memory.providers.registry import provider_of
+from openmem.plan.system import RealSystem
 from openmem.setup.doctor.finding import Finding
-from openmem.setup.doctor.provider import check_provider
+from openmem.setup.doctor.provider import check_dimensions, check_provider
 from tests.fakes.engine_socket import FakeEngine, fake_engine
 from tests.fakes.memory_servers.hindsight import Hindsight
 from tests.fakes.memory_servers.started import KEY, stand_of
@@ -57,7 +59,8 @@ def remembered(paths: Paths, count: int, provider: str) -> None:
 
 
 def looked(paths: Paths, *, has_network: bool = True) -> dict[str, Finding]:
-    return {one.name: one for one in check_provider(paths, has_network=has_network)}
+    found = check_provider(RealSystem(paths.environ), paths, has_network=has_network)
+    return {one.name: one for one in found}
 
 
 def test_the_local_provider_without_memories_says_nothing(home: Path) -> None:
@@ -173,3 +176,44 @@ def test_no_engine_is_named_with_the_way_out(home: Path, tmp_path: Path) -> None
     with fake_engine(tmp_path / "engine", is_up=False) as fake:
         found = _stack(home, fake, None)
         assert found.outcome == "error" and "--provider local" in found.advice
+
+
+def test_a_queue_that_stands_still_is_told_by_its_age(home: Path, stand: Hindsight) -> None:
+    """Issue 6, part 5: ingest queue moving; upstream 2359, 4581: tasks that nobody claims."""
+    paths = elsewhere(home, stand.url)
+    remembered(paths, 2, "hindsight")
+    stand.is_held = True
+    ledger = Ledger(paths, ensure_key(paths), provider="hindsight")
+    provider = provider_of("hindsight", paths)
+    migrate(ledger, provider, lambda line: None, wait_seconds=0.0)
+    ledger.close()
+    found = looked(paths)["provider-queue"]
+    assert found.outcome == "info" and "2 texts" in found.detail
+    stand.held_since = "2026-01-01T00:00:00.000000+00:00"
+    found = looked(paths)["provider-queue"]
+    assert found.outcome == "warning" and "openmem logs" in found.advice
+    stand.work_off()
+    assert "provider-queue" not in looked(paths)
+
+
+@pytest.mark.parametrize(
+    ("provider", "line", "outcome"),
+    [
+        ("hindsight", "", "ok"),
+        ("hindsight", "HINDSIGHT_API_EMBEDDINGS_OPENAI_DIMENSIONS=768", "error"),
+        ("cognee", "EMBEDDING_DIMENSIONS=1536", "ok"),
+        ("cognee", "EMBEDDING_DIMENSIONS=384", "error"),
+    ],
+)
+def test_dimensions_are_those_that_the_stack_was_made_for(
+    home: Path, tmp_path: Path, provider: str, line: str, outcome: str
+) -> None:
+    """Issue 6, part 5: dims of embeddings; upstream mem0 4195: wrong for good once stored."""
+    with fake_engine(tmp_path / "engine") as fake:
+        paths = settled(home, f'provider = "{provider}"\n', **fake.environ())
+        folder = Path(paths.stack_dir, provider)
+        folder.mkdir(parents=True)
+        (folder / f"{provider}.env").write_text(f"A=1\n{line}\n")
+        config = load_config(paths.config_file, paths.environ)
+        (found,) = check_dimensions(RealSystem(paths.environ), paths, config, provider)
+        assert found.outcome == outcome

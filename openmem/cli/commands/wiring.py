@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -46,6 +46,7 @@ def add_to(app: typer.Typer) -> None:
 def install(
     context: typer.Context,
     agent: opt.Agents = None,
+    provider_plugin: opt.ProviderPlugin = None,
     hooks: opt.Hooks = None,
     trust_hooks: opt.TrustHooks = None,
     mcp: opt.Mcp = None,
@@ -63,18 +64,24 @@ def install(
     from openmem.cli.flow import Telling, Wish, carry_out
     from openmem.cli.render.setup import setup_notes
     from openmem.plan.apply import apply_replanning
+    from openmem.setup.plugin import check_exclusive, check_plugin
     from openmem.setup.resolve import Choice
     from openmem.setup.running import bring_up_to_date
     from openmem.setup.wire import plan_wiring
 
     run, system, facts = _begin(context, quiet)
     known = _named(facts, agent)
+    is_plugin = facts.integration == "provider" if provider_plugin is None else provider_plugin
+    if is_plugin:
+        check_plugin(facts.provider)
+    check_exclusive(is_plugin=is_plugin, hooks=hooks)
     has_proxy = proxy is not False
     choice = Choice(
         agents=tuple(one.name for one in known),
         missing=(),
-        hooks=hooks is not False,
-        mcp=mcp is not False,
+        hooks=hooks is not False and not is_plugin,
+        is_plugin=is_plugin,
+        mcp=facts.mcp_of == "openmem" if mcp is None else mcp,
         allow_tools=allow_tools,
         trust_hooks=trust_hooks,
         has_proxy=has_proxy,
@@ -142,6 +149,12 @@ def install_mcp(
     context: typer.Context,
     agent: opt.Agents = None,
     allow_tools: opt.AllowTools = None,
+    provider_only: Annotated[
+        bool,
+        typer.Option(
+            "--provider-only", help="Give them the provider's own MCP server in the place of ours."
+        ),
+    ] = False,
     dry_run: opt.DryRun = False,
     yes: opt.Yes = False,
     diff: opt.Diff = False,
@@ -151,21 +164,31 @@ def install_mcp(
     """Give agents the search tools only: the MCP server, no hooks, no proxy."""
     from openmem.cli.flow import Telling, Wish, carry_out
     from openmem.plan.apply import apply_replanning
+    from openmem.setup.plugin import provider_server
     from openmem.setup.wire import plan_tools
 
     run, system, facts = _begin(context, quiet)
     known = _named(facts, agent)
+    if provider_only and allow_tools is not None:
+        raise Usage("--allow-tools is about openmem's own tools, which --provider-only takes out.")
+    server = provider_server(run.paths, facts.provider) if provider_only else None
+    notes: tuple[str, ...] = ()
+    if server is not None:
+        notes = (
+            "What the agents do through that server passes by openmem's policy, redaction and "
+            "ledger. openmem's own again:  openmem install-mcp",
+        )
     wish = Wish(label="install-mcp", is_dry=dry_run, is_agreed=yes, shows_diff=diff)
 
     def planned() -> Plan:
-        return plan_tools(system, run.paths, known, allow_tools=allow_tools)
+        return plan_tools(system, run.paths, known, facts, allow_tools=allow_tools, server=server)
 
     return carry_out(
         run,
         system,
         planned(),
         wish,
-        Telling(done=_restart(known), question="Write this?"),
+        Telling(notes=notes, done=_restart(known), question="Write this?"),
         carry=lambda _: apply_replanning(planned, system, run.paths, label=wish.label),
     )
 

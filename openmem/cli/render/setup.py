@@ -9,6 +9,7 @@ from openmem.agents.base import AGENTS
 from openmem.cli.console import tilde, visible, wrapped
 from openmem.cli.render.table import cells, padded
 from openmem.setup.facts import Facts
+from openmem.setup.plugin import plugin_notes
 from openmem.setup.resolve import Choice, wanted_of
 
 if TYPE_CHECKING:
@@ -46,6 +47,8 @@ def setup_notes(facts: Facts, choice: Choice) -> list[str]:
         notes.append(f"Stored: {', '.join(stored) or 'nothing yet'}. {kept}".rstrip())
     elif facts.has_policy:
         notes.append("The policy that is there is kept: openmem policy show")
+    if choice.is_plugin:
+        notes += plugin_notes(choice.provider)
     for name in choice.agents:
         known = facts.agent(name)
         assert known is not None and known.detected is not None  # decided from what was found

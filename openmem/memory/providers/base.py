@@ -75,13 +75,15 @@ class Hit:
 class ProviderStatus:
     """How a provider fares. `memories`: of one bank; -1 when it cannot say.
 
-    `waiting`: taken in but not found yet. `detail`: for people; no content.
+    `waiting`: taken in but not found yet; `waiting_since`: UTC text of when the oldest of these was
+    handed over, "" when it cannot say. `detail`: for people; no content.
     """
 
     name: str
     is_ready: bool
     memories: int = -1
     waiting: int = 0
+    waiting_since: str = ""
     size_bytes: int = 0
     detail: str = ""
 

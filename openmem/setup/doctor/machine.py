@@ -10,6 +10,7 @@ import stat
 import sys
 
 from openmem import __version__
+from openmem.base.clock import utc_text
 from openmem.base.paths import Paths
 from openmem.context.store.health import LOW_DISK_BYTES, nearest_folder
 from openmem.context.store.mount import MOUNTS_FILE, shared_file_system
@@ -17,6 +18,7 @@ from openmem.plan.action import Plan, RunCommand
 from openmem.setup.doctor.finding import Finding
 
 _LEAST_PYTHON = (3, 11)
+_CLOCK_SECONDS = 300.0
 
 
 def check_python() -> Finding:
@@ -80,6 +82,40 @@ def check_mount(paths: Paths, mounts_file: str = MOUNTS_FILE) -> Finding | None:
         "mode DELETE, which is slower",
         advice="set OPENMEM_STATE_DIR to a folder on this machine's own disk",
     )
+
+
+def check_clock(paths: Paths, now: float) -> Finding:
+    """The clock against what openmem wrote down: it may be slow, it must not have been ahead."""
+    newest, place = 0.0, ""
+    for folder in (paths.sessions_dir, paths.receipts_dir, paths.run_dir):
+        for name in _listed(folder):
+            written = _written_at(f"{folder}/{name}")
+            if written > newest:
+                newest, place = written, f"{folder}/{name}"
+    ahead = newest - now
+    if ahead > _CLOCK_SECONDS:
+        return Finding(
+            name="clock",
+            outcome="warning",
+            subject="clock",
+            detail=f"{place} is from {ahead / 60:.0f} min ahead of now: the clock was set back",
+            advice="set the clock; until then ages, expiry and retention count from the wrong day",
+        )
+    return Finding(name="clock", outcome="ok", detail=f"clock: {utc_text(now)}")
+
+
+def _listed(folder: str) -> list[str]:
+    try:
+        return os.listdir(folder)
+    except OSError:
+        return []  # not there yet
+
+
+def _written_at(path: str) -> float:
+    try:
+        return os.lstat(path).st_mtime
+    except OSError:
+        return 0.0  # gone meanwhile
 
 
 def check_permissions(paths: Paths) -> Finding:

@@ -8,9 +8,11 @@ Source: users' report 37 (consolidation deleted sources and created nothing, and
 from __future__ import annotations
 
 import json
+import time
 
+from openmem.base.clock import seconds_of
 from openmem.base.config import Config, load_config
-from openmem.base.errors import Missing, OpenmemError
+from openmem.base.errors import OpenmemError
 from openmem.base.installation import read_key
 from openmem.base.paths import Paths
 from openmem.memory.ledger import Ledger
@@ -19,21 +21,26 @@ from openmem.memory.providers.plain_http import PlainTransport
 from openmem.memory.providers.registry import provider_of
 from openmem.memory.providers.server import SERVED, address_of
 from openmem.memory.providers.wire import Call, NotConnected
-from openmem.plan.action import Plan
+from openmem.plan.system import System
 from openmem.setup.doctor.finding import Finding, many
-from openmem.setup.provider import start_stack
-from openmem.stack.compose import Stack, find_program, project_of
-from openmem.stack.engine import connect
+from openmem.setup.doctor.stack import check_stack
 from openmem.stack.pins import pins
-from openmem.stack.route import is_local
-from openmem.stack.running import state_of
+from openmem.stack.plan import folder_of
+from openmem.stack.render import env_values
+from openmem.stack.route import UPSTREAM_DIMENSIONS, is_local
 
 _MOST_BANKS = 20
 _VERSION_SECONDS = 5.0
+_STUCK_SECONDS = 900.0
+_LOOK_AGAIN_SECONDS = 2.0
+_DIMENSIONS = {
+    "hindsight": "HINDSIGHT_API_EMBEDDINGS_OPENAI_DIMENSIONS",
+    "cognee": "EMBEDDING_DIMENSIONS",
+}
 _VERSION_PATHS = {"hindsight": ("/version", "api_version"), "cognee": ("/health", "version")}
 
 
-def check_provider(paths: Paths, *, has_network: bool) -> list[Finding]:
+def check_provider(system: System, paths: Paths, *, has_network: bool) -> list[Finding]:
     """Everything about the provider that is active."""
     config = load_config(paths.config_file, paths.environ)
     name = config.text("provider")
@@ -41,10 +48,11 @@ def check_provider(paths: Paths, *, has_network: bool) -> list[Finding]:
     if name in SERVED:
         url = config.text("server.url")
         if not url:
-            stack = check_stack(paths, name)
+            stack = check_stack(system, paths, name)
             found.append(stack)
             if stack.outcome == "error":
                 return found  # a server whose containers are down does not answer either
+            found += check_dimensions(system, paths, config, name)
         elif not has_network and not is_local(url):
             words = f"provider {name} at {url} (--no-network)"
             return [Finding(name="provider", outcome="skipped", detail=words)]
@@ -56,41 +64,35 @@ def check_provider(paths: Paths, *, has_network: bool) -> list[Finding]:
         provider.close()
 
 
-def check_stack(paths: Paths, name: str) -> Finding:
-    """The containers, and compose to care for them."""
-    try:
-        find_program(paths.environ)
-        engine = connect(paths.environ)
-    except Missing as error:
-        return Finding(
-            name="stack", outcome="error", subject=name, detail=error.message, advice=error.hint
-        )
-    try:
-        containers = engine.containers(project_of(name))
-        is_up = Stack(paths, name, engine.address).is_up()
-    finally:
-        engine.close()
-    state = state_of(containers)
-    if state.is_well and is_up:
-        return Finding(name="stack", outcome="ok", detail=f"stack of {name}: {state.words}")
-    if state.fault:
-        return Finding(
-            name="stack",
+def check_dimensions(system: System, paths: Paths, config: Config, name: str) -> list[Finding]:
+    """How many numbers an embedding has: the settings against what the stack was made with."""
+    wanted = config.number("embeddings.dimensions")
+    made = dimensions_in(system, paths, name)
+    if not made or made == wanted:
+        detail = f"embeddings have {wanted} numbers"
+        return [Finding(name="embeddings", outcome="ok", subject=name, detail=detail)]
+    return [
+        Finding(
+            name="embeddings",
             outcome="error",
             subject=name,
-            detail=state.fault,
-            advice="openmem logs   says why",
+            detail=f"the settings say that embeddings have {wanted} numbers, and its stack was "
+            f"made for {made}; what is stored cannot be searched by the others",
+            advice=f"openmem config set embeddings.dimensions {made}   or a new provider: "
+            "openmem switch",
         )
-    is_old = bool(containers) and state.is_well
-    detail = "its files were changed since it was started"
-    return Finding(
-        name="stack",
-        outcome="warning" if is_old else "error",
-        subject=name,
-        detail=detail if is_old else f"not running ({state.words})",
-        advice="openmem up",
-        fix=Plan(actions=(start_stack(name, f"starts {name} in containers"),)),
-    )
+    ]
+
+
+def dimensions_in(system: System, paths: Paths, name: str) -> int:
+    """Return how many numbers a stack's env file names, 0 when it names none."""
+    variable = _DIMENSIONS.get(name)
+    data = system.read(f"{folder_of(paths, name)}/{name}.env") if variable else None
+    values = env_values(data.decode("utf-8", "replace")) if data else {}
+    text = values.get(variable or "", "")
+    if not text and data and name == "hindsight":
+        return UPSTREAM_DIMENSIONS  # the variable is left out for the usual number
+    return int(text) if text.isdigit() else 0
 
 
 def check_version(paths: Paths, config: Config, name: str) -> Finding:
@@ -156,10 +158,35 @@ def _seen(paths: Paths, name: str, provider: Provider) -> list[Finding]:
             if verb == "remember":
                 unsent[bank] = unsent.get(bank, 0) + 1
         for bank, count, status in seen:
+            found += _queue(name, bank, status, provider)
             found += _bank(name, bank, count - _rejected(ledger, bank), status, unsent.get(bank, 0))
         return found
     finally:
         ledger.close()
+
+
+def _queue(name: str, bank: str, status: ProviderStatus, provider: Provider) -> list[Finding]:
+    """Whether what was handed over is being taken in: by its age, else by looking twice."""
+    if not status.waiting:
+        return []
+    what = f"{many(status.waiting, 'text')} handed over and not taken in"
+    if status.waiting_since:
+        age = time.time() - seconds_of(status.waiting_since)
+        is_stuck, since = age > _STUCK_SECONDS, f", the oldest for {age / 60:.0f} min"
+    else:
+        time.sleep(_LOOK_AGAIN_SECONDS)
+        is_stuck, since = provider.status(bank).waiting >= status.waiting, ""
+        since = f" and no fewer after {_LOOK_AGAIN_SECONDS:g} s" if is_stuck else ""
+    is_old = is_stuck and bool(status.waiting_since)
+    return [
+        Finding(
+            name="provider-queue",
+            outcome="warning" if is_old else "info",
+            subject=bank,
+            detail=f"{what}{since}",
+            advice="openmem logs   says why; does its model answer?" if is_stuck else "",
+        )
+    ]
 
 
 def _rejected(ledger: Ledger, bank: str) -> int:

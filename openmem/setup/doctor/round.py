@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 
 from openmem.base.errors import OpenmemError
 from openmem.base.paths import Paths
 from openmem.plan.system import System
-from openmem.setup.doctor import machine, provider, serving, settings, store, wiring
+from openmem.setup.doctor import (
+    leftovers,
+    machine,
+    plugins,
+    provider,
+    serving,
+    settings,
+    store,
+    wiring,
+)
 from openmem.setup.doctor.finding import Finding
 
 Check = Callable[[], Finding | list[Finding] | None]
@@ -25,12 +35,14 @@ def findings(system: System, paths: Paths, *, has_network: bool) -> list[Finding
     checks: list[tuple[str, Check]] = [
         ("python", machine.check_python),
         ("disk", lambda: machine.check_disk(paths)),
+        ("clock", lambda: machine.check_clock(paths, time.time())),
         ("mount", lambda: machine.check_mount(paths)),
         ("permissions", lambda: machine.check_permissions(paths)),
         ("config", lambda: settings.check_config(paths)),
         ("policy", lambda: settings.check_policy(paths)),
         ("runs", lambda: wiring.check_runs(system, paths)),
         ("agents", lambda: wiring.check_agents(system, paths)),
+        ("plug-ins", lambda: plugins.check_plugins(system, paths)),
         ("launchers", lambda: wiring.check_launchers(system, paths)),
         ("hook-log", lambda: wiring.check_hook_log(paths)),
         ("addresses", ports),
@@ -38,8 +50,11 @@ def findings(system: System, paths: Paths, *, has_network: bool) -> list[Finding
             "proxy",
             lambda: serving.check_proxy(paths, status, addressed, wiring.port_in_settings(paths)),
         ),
+        ("locks", lambda: leftovers.check_locks(paths)),
+        ("processes", lambda: leftovers.check_processes(paths, status)),
         ("store", lambda: store.check_store(paths)),
-        ("provider", lambda: provider.check_provider(paths, has_network=has_network)),
+        ("blobs", lambda: store.check_blobs(paths, time.time())),
+        ("provider", lambda: provider.check_provider(system, paths, has_network=has_network)),
     ]
     for name, check in checks:
         found += _outcome(name, check)

@@ -7,6 +7,8 @@ import os
 from openmem.base.errors import InvalidConfig
 from openmem.base.installation import read_key
 from openmem.base.paths import Paths
+from openmem.context.care.files import named_blobs
+from openmem.context.care.sweep import due
 from openmem.context.store.catalog import entries
 from openmem.context.store.health import ailments
 from openmem.setup.doctor.finding import Finding, many
@@ -31,6 +33,45 @@ def check_store(paths: Paths) -> list[Finding]:
     if not found:
         found.append(Finding(name="store", outcome="ok", subject="store", detail=text))
     return found
+
+
+def check_blobs(paths: Paths, now: float) -> list[Finding]:
+    """Images and documents: those that no row names, and rows whose file is gone."""
+    swept = due(paths, 0, now=now)
+    found = [
+        Finding(name="blobs", outcome="info", subject="blobs", detail=note) for note in swept.notes
+    ]
+    if swept.blobs:
+        found.append(
+            Finding(
+                name="blobs",
+                outcome="info",
+                subject="blobs",
+                detail=f"{many(len(swept.blobs), 'file')} that no row names, "
+                f"{swept.blob_bytes / 1e6:.1f} MB",
+                advice="openmem context sweep   removes them; so does the proxy, once a day",
+            )
+        )
+    if found:
+        return found
+    there = {name.partition(".")[0] for name in _names(paths.blobs_dir)}
+    named, _ = named_blobs(paths)
+    gone = named - there
+    if gone:
+        return [
+            Finding(
+                name="blobs",
+                outcome="warning",
+                subject="blobs",
+                detail=f"{many(len(gone), 'image or document')} of stored rows is not there",
+                advice=f"restore {paths.blobs_dir} from a backup; the rows' texts are whole",
+            )
+        ]
+    if not there:
+        return []
+    total = sum(_size(f"{paths.blobs_dir}/{name}") for name in _names(paths.blobs_dir))
+    detail = f"{many(len(there), 'image or document')}, {total / 1e6:.1f} MB"
+    return [Finding(name="blobs", outcome="ok", subject="blobs", detail=detail)]
 
 
 def _sick(paths: Paths) -> list[Finding]:

@@ -12,11 +12,11 @@ from openmem.base.clock import seconds_of
 from openmem.base.config import load_config
 from openmem.base.errors import InvalidConfig, OpenmemError
 from openmem.base.paths import Paths, display
-from openmem.hook.delivery import last_delivery
 from openmem.hook.notes import log_file
 from openmem.plan.action import Plan
 from openmem.plan.receipt import drift, receipts
 from openmem.plan.system import System
+from openmem.setup.doctor.delivery import check_delivery
 from openmem.setup.doctor.finding import Finding, many
 
 _RECENT_SECONDS = 86_400
@@ -89,7 +89,7 @@ def check_agents(system: System, paths: Paths) -> list[Finding]:
             wired = agent.wired(system, paths, detected)
             found += _wired(agent.name, agent.events, detected.version, wired)
             if wired.hooks:
-                found.append(_delivery(paths, agent.name))
+                found.append(check_delivery(paths, agent.name))
     return found
 
 
@@ -150,22 +150,6 @@ def _wired(name: str, events: tuple[str, ...], version: str, wired: Wired) -> li
     if lacks:
         detail += f"; not: {', '.join(lacks)}"
     return [*older, Finding(name="agent", outcome="ok", subject=name, detail=detail)]
-
-
-def _delivery(paths: Paths, name: str) -> Finding:
-    last = last_delivery(paths, name)
-    if last is None:
-        return Finding(
-            name="delivery",
-            outcome="info",
-            subject=name,
-            detail="no hook has been delivered yet",
-            advice="restart the agent and send a prompt in a folder that policy allows",
-        )
-    minutes = max(0, time.time() - seconds_of(last.at)) / 60
-    age = f"{minutes:.0f} min" if minutes < 120 else f"{minutes / 60:.0f} h"
-    detail = f"hooks delivered {age} ago ({last.event}, session {last.session_id[:8]})"
-    return Finding(name="delivery", outcome="ok", subject=name, detail=detail)
 
 
 def check_launchers(system: System, paths: Paths) -> Finding | None:

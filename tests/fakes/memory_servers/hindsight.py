@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import uuid
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any
 
 from tests.fakes.memory_servers.serving import Answer, Asked, Stand, likeness, segments
@@ -22,11 +23,13 @@ class Bank:
 
 @dataclass
 class Hindsight(Stand):
-    """`is_held`: operations stay pending until `work_off`; `fails`: they end as failed."""
+    """`is_held`: operations stay pending until `work_off`; `fails`: they end as failed;
+    `held_since`: when they say that they were handed over, "" for now."""
 
     banks: dict[str, Bank] = field(default_factory=dict)
     is_held: bool = False
     fails: bool = False
+    held_since: str = ""
 
     def answer(self, asked: Asked) -> Answer:
         path = segments(asked.path)
@@ -100,6 +103,7 @@ class Hindsight(Stand):
                 "operation_type": "retain",
                 "items_count": len(body["items"]),
                 "error_message": None,
+                "created_at": datetime.now(UTC).isoformat(),
                 "_items": body["items"],
             }
             if not self.is_held:
@@ -124,6 +128,8 @@ class Hindsight(Stand):
         self.require(int(asked.query.get("limit", 20)) <= 100, "limit above 100")
         rows = [o for o in bank.operations.values() if o["status"] == asked.query["status"]]
         shown = [{k: v for k, v in row.items() if k != "_items"} for row in rows]
+        for row in shown if self.held_since else ():
+            row["created_at"] = self.held_since
         return 200, {"bank_id": name, "total": len(rows), "operations": shown[:100]}
 
     def _documents(self, asked: Asked, bank: Bank) -> Answer:

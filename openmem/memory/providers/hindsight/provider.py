@@ -139,18 +139,20 @@ class HindsightProvider:
         if status == 404 or not isinstance(stats, dict):
             return ProviderStatus(name=self.name, is_ready=True, memories=0)
         failed = int(stats.get("failed_operations") or 0)
+        queue = self._queue(bank)
         return ProviderStatus(
             name=self.name,
             is_ready=True,
             memories=sum(1 for _ in self.listing(bank)),
-            waiting=self._waiting(bank),
+            waiting=_texts(queue),
+            waiting_since=_oldest(queue),
             detail=f"{failed} failed in its queue" if failed else "",
         )
 
     def wait(self, bank: str, *, seconds: float) -> bool:
         """Return whether everything handed over is found, waiting at most `seconds` for it."""
         ends, pause = time.monotonic() + seconds, 0.05
-        while self._waiting(bank):
+        while self._queue(bank):
             if time.monotonic() >= ends:
                 return False
             self._sleep(pause)
@@ -186,9 +188,9 @@ class HindsightProvider:
         held = _table(answer).get("original_text")
         return status != 404 and held in (None, sendable(item.text))  # None: it keeps no texts
 
-    def _waiting(self, bank: str) -> int:
-        """Return how many texts are not taken in yet."""
-        count = 0
+    def _queue(self, bank: str) -> list[dict[str, Any]]:
+        """Return the operations that still take texts in."""
+        found: list[dict[str, Any]] = []
         for state in _FOUND_LATER:
             path = (
                 f"{self._path(bank)}/operations?status={state}&limit={_PAGE}&exclude_parents=true"
@@ -196,11 +198,21 @@ class HindsightProvider:
             status, answer = self._link.json("GET", path, may_be=(404,))
             for row in [] if status == 404 else _list(answer, "operations"):
                 if "retain" in str(row.get("operation_type") or row.get("task_type") or ""):
-                    count += max(1, int(row.get("items_count") or 0))
-        return count
+                    found.append(row)
+        return found
 
     def _path(self, bank: str) -> str:
         return f"/v1/default/banks/{server_name(bank)}"
+
+
+def _texts(queue: Sequence[dict[str, Any]]) -> int:
+    return sum(max(1, int(row.get("items_count") or 0)) for row in queue)
+
+
+def _oldest(queue: Sequence[dict[str, Any]]) -> str:
+    """Return when the oldest was handed over, in our form; "" for an empty queue."""
+    times = sorted(str(row.get("created_at") or "")[:19] for row in queue)
+    return f"{times[0]}Z" if times and times[0] else ""
 
 
 def _row(row: dict[str, Any]) -> Row:
