@@ -11,10 +11,10 @@ from dataclasses import replace
 
 from openmem.base.config import load_config
 from openmem.base.errors import Usage
+from openmem.base.vectors.settings import VectorSettings, vector_settings
 from openmem.context.search.engine import search
 from openmem.context.search.query import Hit, Neighbour, Page, Query, Scope
 from openmem.context.store.catalog import entry_of
-from openmem.context.vectors.settings import VectorSettings, vector_settings
 from openmem.mcp.reach import Reach, reach_of
 from openmem.mcp.texts import many, place_line, removed
 from openmem.mcp.tools import Arguments, Meta

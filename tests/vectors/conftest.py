@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from openmem.base.paths import Paths
+from openmem.base.vectors.settings import VectorSettings
 from openmem.context.store.recorder import Recorder
-from openmem.context.vectors.settings import VectorSettings
 from tests.fakes.conversation import KEY
 from tests.fakes.embedding_server import Embedder
 from tests.fakes.wire import HttpServer

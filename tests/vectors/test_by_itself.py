@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from openmem.base.paths import Paths
+from openmem.base.vectors.settings import VectorSettings
 from openmem.context.proxy.settings import ProxySettings
 from openmem.context.search.engine import search
 from openmem.context.search.query import Query, Scope
-from openmem.context.vectors.settings import VectorSettings
 from tests.fakes.embedding_server import Embedder
 from tests.fakes.proxied import body_of, environment, send, streams, texts, user, write_policy
 from tests.fakes.running_proxy import RunningProxy, wait_until

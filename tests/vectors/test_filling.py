@@ -11,15 +11,16 @@ import pytest
 from openmem.base.errors import InvalidConfig
 from openmem.base.paths import Paths
 from openmem.base.policy import decode_policy
+from openmem.base.vectors.endpoint import EmbeddingFailed, embed
+from openmem.base.vectors.filling import Filled, Pace
+from openmem.base.vectors.settings import VectorSettings
 from openmem.context.care.forget import forget_rows
 from openmem.context.care.select import select_pattern
 from openmem.context.store.catalog import Entry, entry_of
 from openmem.context.store.reader import open_session
 from openmem.context.store.recorder import Recorder
 from openmem.context.vectors.background import Background, may_send
-from openmem.context.vectors.endpoint import EmbeddingFailed, embed
-from openmem.context.vectors.fill import Filled, Pace, fill, progress
-from openmem.context.vectors.settings import VectorSettings
+from openmem.context.vectors.fill import fill, progress
 from openmem.context.vectors.sidecar import drop, keys_of, read_shape, vector_files
 from tests.fakes.conversation import KEY, call, incoming, reply, result, user
 from tests.fakes.embedding_server import DIM, Embedder

@@ -11,6 +11,10 @@ from pathlib import Path
 import pytest
 
 from openmem.base.paths import Paths
+from openmem.base.vectors import nearest as nearest_module
+from openmem.base.vectors.filling import Pace
+from openmem.base.vectors.nearest import nearest
+from openmem.base.vectors.settings import VectorSettings
 from openmem.context.care.files import session_files
 from openmem.context.care.forget import forget_rows, forget_session
 from openmem.context.care.select import select_pattern
@@ -19,11 +23,8 @@ from openmem.context.search.hybrid import fused
 from openmem.context.search.query import Page, Query, Scope
 from openmem.context.store.catalog import entries
 from openmem.context.store.recorder import Recorder
-from openmem.context.vectors import nearest as nearest_module
-from openmem.context.vectors.fill import Pace, fill
-from openmem.context.vectors.nearest import nearest
-from openmem.context.vectors.settings import VectorSettings
-from openmem.context.vectors.sidecar import read_shape, vector_files
+from openmem.context.vectors.fill import fill
+from openmem.context.vectors.sidecar import read_shape, stem_of, vector_files
 from tests.fakes.conversation import KEY, incoming, reply, user
 from tests.fakes.embedding_server import Embedder, vector_of
 
@@ -146,21 +147,21 @@ def test_numpy_and_the_standard_library_find_the_same(
     pytest.importorskip("numpy")
     shape = read_shape(filled, "s")
     assert shape is not None
-    fast, all_of = nearest(filled, "s", shape, vector_of("a truck in the rain"), 3)
+    fast, all_of = nearest(stem_of(filled, "s"), shape, vector_of("a truck in the rain"), 3)
 
     def absent(*_: object) -> None:
         raise ImportError
 
     monkeypatch.setattr(nearest_module, "_with_numpy", absent)
-    plain, plain_all = nearest(filled, "s", shape, vector_of("a truck in the rain"), 3)
+    plain, plain_all = nearest(stem_of(filled, "s"), shape, vector_of("a truck in the rain"), 3)
     assert all_of and plain_all and len(fast) == 3
-    assert [near.seq for near in fast] == [near.seq for near in plain]
+    assert [near.key for near in fast] == [near.key for near in plain]
     for one, other in zip(fast, plain, strict=True):
         assert one.similarity == pytest.approx(other.similarity, abs=1e-5)
     monkeypatch.setattr(nearest_module, "_MOST_WITHOUT_NUMPY", 2)
-    newest, was_all = nearest(filled, "s", shape, vector_of("x"), 9)
+    newest, was_all = nearest(stem_of(filled, "s"), shape, vector_of("x"), 9)
     assert len(newest) == 2 and not was_all
-    assert nearest(filled, "s", shape, [1.0], 3) == ([], True)
+    assert nearest(stem_of(filled, "s"), shape, [1.0], 3) == ([], True)
 
 
 def test_two_rankings_become_one_by_their_places() -> None:

@@ -183,11 +183,11 @@ def search_(
     """Search the stored sessions of this folder's project, or of all."""
     from openmem.base.config import load_config
     from openmem.base.policy import bank_of, load_policy
+    from openmem.base.vectors.settings import vector_settings
     from openmem.base.workspace import workspace_of
     from openmem.cli.render.context import count_lines, hit_lines
     from openmem.context.search.engine import search
     from openmem.context.search.query import Query, Scope
-    from openmem.context.vectors.settings import vector_settings
 
     run = run_of(context)
     if not query and not pattern:

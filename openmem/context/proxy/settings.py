@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 import openmem
 from openmem.base.config import Config
 from openmem.base.paths import Paths
+from openmem.base.vectors.settings import VectorSettings, vector_settings
 from openmem.context.models import load_models
 from openmem.context.trim.limits import SOFT_CAP, TrimSettings
-from openmem.context.vectors.settings import VectorSettings, vector_settings
 
 MB = 1024 * 1024
 

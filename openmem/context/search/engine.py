@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from openmem.base.errors import NotFound, StoreUnavailable
 from openmem.base.paths import Paths
+from openmem.base.vectors.settings import VectorSettings
 from openmem.context.sandbox.pattern import Filters, Source, find_lines
 from openmem.context.search.excerpt import excerpt_of, fit, head_of_text
 from openmem.context.search.lookup import Line
@@ -21,7 +22,6 @@ from openmem.context.search.scope import ScopeFilter
 from openmem.context.search.words import WordSearch
 from openmem.context.store.catalog import Entry, entries, entry_of
 from openmem.context.store.reader import StoredRow
-from openmem.context.vectors.settings import VectorSettings
 
 _NEIGHBOUR_CHARACTERS = 600
 

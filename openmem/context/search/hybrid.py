@@ -17,15 +17,15 @@ from dataclasses import dataclass
 
 from openmem.base.errors import Failed, InvalidConfig, StoreUnavailable
 from openmem.base.paths import Paths
+from openmem.base.vectors.endpoint import EmbeddingFailed, embed
+from openmem.base.vectors.nearest import Near, nearest
+from openmem.base.vectors.settings import VectorSettings
 from openmem.context.rows import ROLES
 from openmem.context.search.pool import ReaderPool
 from openmem.context.search.query import Query, VectorState
 from openmem.context.store.catalog import Entry
-from openmem.context.vectors.endpoint import EmbeddingFailed, embed
 from openmem.context.vectors.fill import progress
-from openmem.context.vectors.nearest import Near, nearest
-from openmem.context.vectors.settings import VectorSettings
-from openmem.context.vectors.sidecar import read_shape, short_digest
+from openmem.context.vectors.sidecar import read_shape, short_digest, stem_of
 
 DEPTH = 50
 _RANK_CONSTANT = 60
@@ -95,7 +95,7 @@ def _nearest(
         shape = read_shape(paths, entry.session_id)
         if shape is None:
             continue
-        near, _ = nearest(paths, entry.session_id, shape, numbers, _LOOKED_AT)
+        near, _ = nearest(stem_of(paths, entry.session_id), shape, numbers, _LOOKED_AT)
         try:
             rows += _fitting(pool, query, entry, near)
         except (StoreUnavailable, sqlite3.Error):
@@ -113,15 +113,15 @@ def _fitting(pool: ReaderPool, query: Query, entry: Entry, near: Sequence[Near])
             break
         stored = execute(
             "SELECT digest, role, echo, in_context FROM row WHERE seq = ? AND source IS NULL",
-            (one.seq,),
+            (one.key[0],),
         ).fetchone()
-        if stored is None or short_digest(stored[0]) != one.digest or stored[1] not in roles:
+        if stored is None or short_digest(stored[0]) != one.key[1] or stored[1] not in roles:
             continue
         if (stored[2] and not query.include_echo) or (
             query.in_context is not None and bool(stored[3]) != query.in_context
         ):
             continue
-        rows.append(NearRow(entry=entry, seq=one.seq, similarity=one.similarity))
+        rows.append(NearRow(entry=entry, seq=one.key[0], similarity=one.similarity))
     return rows
 
 

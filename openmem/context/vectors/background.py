@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING
 from openmem.base.errors import OpenmemError
 from openmem.base.paths import Paths
 from openmem.base.policy import Policy, decide, load_policy
+from openmem.base.vectors.settings import VectorSettings
 from openmem.base.workspace import workspace_of
 from openmem.context.store.catalog import Entry, entries
-from openmem.context.vectors.settings import VectorSettings
 
 if TYPE_CHECKING:
-    from openmem.context.vectors.fill import Pace
+    from openmem.base.vectors.filling import Pace
 
 _DOWN_SECONDS = 60.0
 
@@ -54,7 +54,8 @@ class Background:
 
     def _run(self) -> None:
         # HTTP and TLS take 5 MB that a recorder without vectors does not need.
-        from openmem.context.vectors.fill import Pace, fill
+        from openmem.base.vectors.filling import Pace
+        from openmem.context.vectors.fill import fill
 
         pace = self._pace = self._pace or Pace()
         policy = load_policy(self._paths.policy_file, self._paths.home)

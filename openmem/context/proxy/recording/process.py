@@ -31,6 +31,7 @@ from openmem.base.errors import OpenmemError
 from openmem.base.installation import ensure_key
 from openmem.base.paths import Paths
 from openmem.base.redact import Redacted
+from openmem.base.vectors.settings import VectorSettings
 from openmem.context.proxy import memory
 from openmem.context.proxy.recording import frames
 from openmem.context.proxy.recording.about import About
@@ -44,7 +45,6 @@ from openmem.context.store.recorder import Recorder
 from openmem.context.trim.limits import TrimSettings
 from openmem.context.trim.notes import Notes
 from openmem.context.vectors.background import Background
-from openmem.context.vectors.settings import VectorSettings
 
 _LANES = 8
 _READ_BYTES = 1 << 18

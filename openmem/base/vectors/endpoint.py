@@ -13,7 +13,7 @@ import ssl
 from collections.abc import Mapping, Sequence
 from urllib.parse import urlsplit
 
-from openmem.context.vectors.settings import VectorSettings, read_key
+from openmem.base.vectors.settings import VectorSettings, read_key
 
 _MOST_BYTES = 64 << 20
 _MOST_NUMBERS = 16_384
