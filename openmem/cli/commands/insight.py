@@ -60,7 +60,8 @@ def advise_(
         list[str] | None,
         typer.Option(
             "--transcript",
-            help="A transcript of Claude Code instead of stored sessions; may be repeated.",
+            help="A session file of Claude Code, Codex or OpenCode (an export) instead of stored "
+            "sessions; may be repeated.",
         ),
     ] = None,
     price_file: PriceFile = "",
@@ -113,7 +114,7 @@ def _courses(run: Run, session: str, transcripts: list[str]) -> tuple[list[Cours
     from openmem.context.store.reader import open_entry, open_session
 
     if transcripts:
-        from openmem.agents.claude_code.usage import courses_in
+        from openmem.agents.usage.files import courses_in
 
         return [course for path in transcripts for course in courses_in(path)], []
     if session:

@@ -10,25 +10,12 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from datetime import datetime
 from typing import Any
 
-from openmem.base.errors import Failed, NotFound
+from openmem.agents.usage.values import count, seconds
 from openmem.context.report.course import Call, Course
 
 _LINE_LIMIT = 64 << 20
-
-
-def courses_in(path: str) -> list[Course]:
-    """Return the threads of a transcript that made calls. NotFound, Failed name the file."""
-    try:
-        with open(path, encoding="utf-8", errors="replace") as file:
-            courses = courses_of_lines(file, name=path)
-    except FileNotFoundError:
-        raise NotFound(f"there is no transcript {path}.") from None
-    except OSError as error:
-        raise Failed(f"{path} cannot be read: {error.strerror}.") from None
-    return courses
 
 
 def courses_of_lines(lines: Iterable[str], *, name: str) -> list[Course]:
@@ -96,23 +83,11 @@ def _call(
     opens_turn: bool,
 ) -> Call:
     return Call(
-        at=_seconds(entry.get("timestamp")),
+        at=seconds(entry.get("timestamp")),
         model=str(message.get("model", "")),
-        uncached=_number(usage, "input_tokens"),
-        read=_number(usage, "cache_read_input_tokens"),
-        written=_number(usage, "cache_creation_input_tokens"),
-        output=_number(usage, "output_tokens"),
+        uncached=count(usage, "input_tokens"),
+        read=count(usage, "cache_read_input_tokens"),
+        written=count(usage, "cache_creation_input_tokens"),
+        output=count(usage, "output_tokens"),
         opens_turn=opens_turn,
     )
-
-
-def _number(usage: Mapping[str, Any], name: str) -> int:
-    found = usage.get(name)
-    return found if isinstance(found, int) and not isinstance(found, bool) and found > 0 else 0
-
-
-def _seconds(text: object) -> float:
-    try:
-        return datetime.fromisoformat(str(text)).timestamp()
-    except ValueError:
-        return 0.0
