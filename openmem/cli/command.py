@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from inspect import cleandoc
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import typer
@@ -68,7 +69,7 @@ def command(
     """Declare a command. Its docstring is the sentence of its help, `short` its line in lists."""
 
     def register(body: Body) -> Body:
-        sentence = (body.__doc__ or "").strip()
+        sentence = cleandoc(body.__doc__ or "")
         text = f"{sentence}\n\nEffect: {effect_words or EFFECTS[effect]}\n\nExample: {example}"
         app.command(name, help=text, short_help=short)(body)
         return body

@@ -144,6 +144,22 @@ def agree(
         raise Declined("nothing was changed.")
 
 
+def agree_for_good(run: Run, lines: Sequence[str], *, yes: bool, question: str) -> None:
+    """Show what goes for good and ask, with no as the default. Declined, Usage as `agree`."""
+    if yes:
+        return
+    if not run.console.is_interactive or run.is_json:
+        raise Usage(
+            f"{typed(run)} removes what is stored and nobody can be asked here.",
+            hint="--yes goes on without asking; --dry-run shows what would go.",
+        )
+    from openmem.setup.ask import confirm
+
+    run.console.say(*lines, "")
+    if not confirm(question, is_final=True):
+        raise Declined("nothing was changed.")
+
+
 def typed(run: Run) -> str:
     """Return the command that does it, without its dry run, to be pasted; secrets are masked.
 

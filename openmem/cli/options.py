@@ -13,6 +13,12 @@ DryRun = Annotated[
 Yes = Annotated[
     bool, typer.Option("--yes", "-y", help="Take the defaults shown and do not ask to go on.")
 ]
+YesForGood = Annotated[
+    bool, typer.Option("--yes", "-y", help="Do not ask: what would be shown goes for good.")
+]
+Session = Annotated[
+    str, typer.Option("--session", help="This session; the start of its id will do.")
+]
 Diff = Annotated[bool, typer.Option("--diff", help="Show every byte that changes.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but errors.")]
 

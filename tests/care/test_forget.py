@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from openmem.base.errors import NotFound, Refused
+from openmem.base.errors import NotFound, Usage
 from openmem.base.installation import ensure_key
 from openmem.base.paths import Paths
 from openmem.base.redact import Redacted
@@ -164,7 +164,7 @@ def test_a_forgotten_session_leaves_no_file_and_its_history_is_not_stored_again(
     """Issue, part 4."""
     record(recorder, "s1", request(*TALK))
     record(recorder, "other", request("unrelated"))
-    forget_session(paths, "s1")
+    forget_session(paths, ensure_key(paths), "s1")
     assert not [n for n in os.listdir(paths.sessions_dir) if n.startswith("s1")]
     record(recorder, "s1", request(*TALK, "a new question"))
     recorder.close()
@@ -178,8 +178,8 @@ def test_nothing_that_matches_changes_nothing(paths: Paths, recorder: Recorder) 
     with pytest.raises(NotFound):
         forget_rows(paths, ensure_key(paths), select_pattern(paths, "absent-word"))
     with pytest.raises(NotFound):
-        forget_session(paths, "nobody")
-    with pytest.raises(Refused, match="at character 1"):
+        forget_session(paths, ensure_key(paths), "nobody")
+    with pytest.raises(Usage, match="at character 1"):
         select_pattern(paths, "(")
     assert files_with(paths, WORD)
 
@@ -198,13 +198,13 @@ def test_stored_secrets_are_found_and_masked_in_place(paths: Paths, recorder: Re
     """Issue, part 5: scan-secrets."""
     secret = "ghp_" + "aB3d" * 9
     record(recorder, "s1", request(f"one\ntoken is {secret} ok"))
-    found = list(scan(paths))
+    found = scan(paths).found
     assert [(f.session_id, f.line, f.rule) for f in found] == [("s1", 2, "github")]
     assert secret not in repr(found)
-    masked = mask_stored(paths, ensure_key(paths))
+    masked = mask_stored(paths, ensure_key(paths), found)
     assert (masked.secrets, masked.rows, masked.pending) == (1, 1, ())
     recorder.close()
-    assert files_with(paths, secret.lower()) == [] and list(scan(paths)) == []
+    assert files_with(paths, secret.lower()) == [] and scan(paths).found == ()
     assert verify(paths, "s1") == []
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from openmem.base.installation import ensure_key
 from openmem.base.paths import Paths
 from openmem.base.vectors import nearest as nearest_module
 from openmem.base.vectors.filling import Pace
@@ -100,7 +101,7 @@ def test_a_forgotten_row_is_found_by_no_meaning_and_its_vector_is_gone(
     assert os.stat(vector_files(filled, "s")[0]).st_size == size - shape.record_bytes
     texts = [hit.excerpt for hit in look(filled, settings, "truck").hits]
     assert texts and not any("automobile" in text for text in texts)
-    forget_session(filled, "s")
+    forget_session(filled, ensure_key(filled), "s")
     assert session_files(filled) == []
 
 

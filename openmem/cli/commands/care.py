@@ -1,55 +1,33 @@
-"""`openmem context` verify, sql, sweep, pin, forget, scan-secrets, export: care of the stores."""
+"""`openmem context` verify, sql, sweep, pin, scan-secrets, export: care of the stores."""
 
 from __future__ import annotations
 
+import contextlib
 import os
-import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from openmem.base.errors import FAILED, Failed, NotFound, Usage
+from openmem.base.errors import FAILED, Failed, StoreUnavailable, Usage
 from openmem.base.installation import ensure_key
+from openmem.base.io import naming
 from openmem.cli.command import Run, command, run_of
 from openmem.cli.commands.context import context as group
 from openmem.cli.commands.context import session_id_of
 from openmem.cli.envelope import Result
-from openmem.cli.flow import Declined, typed
-from openmem.cli.options import DryRun, Json, Yes
+from openmem.cli.flow import agree_for_good, typed
+from openmem.cli.options import DryRun, Json, Session, YesForGood
 from openmem.cli.render.plan import counted
 
-if TYPE_CHECKING:
-    from openmem.context.care.forget import ForgetReceipt
-    from openmem.context.care.select import Selected
-
-_ROWS_NAMED = 12
 _CHANGES = "changes the session stores for good; --dry-run shows what would go."
-Session = Annotated[
-    str, typer.Option("--session", help="This session; the start of its id will do.")
-]
+_PATIENCE_SECONDS = 2.0
 
 
 def add_to(app: typer.Typer) -> None:
     """The commands stand in the group `context`, which its own module adds."""
-
-
-def _agree(run: Run, lines: list[str], *, yes: bool, question: str) -> None:
-    """Ask before something goes for good. Usage without a terminal and `--yes`; Declined."""
-    if yes:
-        return
-    if not run.console.is_interactive or run.is_json:
-        raise Usage(
-            f"{typed(run)} removes what is stored and nobody can be asked here.",
-            hint="--yes goes on without asking; --dry-run shows what would go.",
-        )
-    from openmem.setup.ask import confirm
-
-    run.console.say(*lines, "")
-    if not confirm(question, is_final=True):
-        raise Declined("nothing was changed.")
 
 
 @command(
@@ -123,8 +101,15 @@ def sql(
             "rows": [list(row) for row in table.rows],
             "truncated": table.is_truncated,
         },
-        lines=tuple(table.text().split("\n")),
+        lines=_stored_lines(run, table.text()),
     )
+
+
+def _stored_lines(run: Run, text: str) -> tuple[str, ...]:
+    """Return stored text as lines of data: exact in a pipe, harmless on a terminal."""
+    from openmem.cli.console import visible
+
+    return tuple((visible(text) if run.console.stdout.isatty() else text).split("\n"))
 
 
 @command(
@@ -142,7 +127,7 @@ def sweep(
         typer.Option("--days", help="Instead of the setting context.ttl_days.", min=1),
     ] = None,
     dry_run: DryRun = False,
-    yes: Yes = False,
+    yes: YesForGood = False,
     json: Json = False,
 ) -> Result:
     """Remove sessions nobody used for so many days, and payloads that no session names.
@@ -156,13 +141,15 @@ def sweep(
     from openmem.context.care.sweep import sweep as act
 
     run = run_of(context)
-    if not dry_run:
-        finish_pending(run.paths)
+    notes: list[str] = []
+    if not dry_run and (held := finish_pending(run.paths)):
+        notes.append(f"Not overwritten yet, a reader holds it: {', '.join(held)}.")
     config = load_config(run.paths.config_file, run.paths.environ)
     ttl = days if days is not None else config.number("context.ttl_days")
     planned = due(run.paths, ttl, now=time.time())
+    notes += planned.notes
     lines = [
-        f"  - {entry.session_id}  {entry.age_days} days, {size_text(entry.size_bytes)}"
+        f"  - {entry.session_id}  {counted(entry.age_days, 'day')}, {size_text(entry.size_bytes)}"
         f"{_folder_of(run, entry.session_id)}"
         for entry in planned.sessions
     ]
@@ -181,15 +168,19 @@ def sweep(
         "removed": 0,
     }
     if not planned.sessions and not planned.blobs:
-        return Result(data=data, lines=("Nothing to do.", *lines), notes=planned.notes)
+        never = () if ttl else ("Sessions are kept for ever (context.ttl_days is 0).",)
+        return Result(data=data, lines=("Nothing to do.", *lines, *never), notes=tuple(notes))
+    what = f"openmem will remove what nobody used for {counted(ttl, 'day')}, for good."
+    lines = [what, "", *lines, ""]
     if dry_run:
-        return Result(data=data, lines=(*lines, "Nothing is removed yet."), notes=planned.notes)
-    _agree(run, lines, yes=yes, question="Remove these for good?")
+        lines += ["Nothing is removed yet.", "", f"Go:  {typed(run)}"]
+        return Result(data=data, lines=tuple(lines), notes=tuple(notes))
+    agree_for_good(run, lines[:-1], yes=yes, question="Remove these for good?")
     removed = data["removed"] = act(run.paths, planned, now=time.time())
     return Result(
         data=data,
         lines=(*lines, f"Removed {counted(removed, 'file')}."),
-        notes=planned.notes,
+        notes=tuple(notes),
     )
 
 
@@ -222,190 +213,15 @@ def pin(
     run = run_of(context)
     sid = session_id_of(run, session)
     path = pin_file(run.paths, sid)
+    data = {"session_id": sid, "pinned": not off}
+    if os.path.exists(path) != off:
+        word = "not pinned" if off else "pinned already"
+        return Result(data=data, lines=(f"Nothing to do: {sid} is {word}.",))
     if off:
         remove_files([path])
-    else:
-        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
-    word = "no longer pinned" if off else "pinned"
-    return Result(data={"session_id": sid, "pinned": not off}, lines=(f"{sid} is {word}.",))
-
-
-@command(
-    group,
-    "forget",
-    short="Forget rows, sessions or words for good.",
-    effect="changes files",
-    effect_words=_CHANGES,
-    example="openmem context forget --session 7f3a --row 412",
-)
-def forget(
-    context: typer.Context,
-    session: Session = "",
-    row: Annotated[
-        list[int] | None,
-        typer.Option("--row", help="Only this row of the session; may be repeated."),
-    ] = None,
-    project: Annotated[
-        str, typer.Option("--project", help="Every session of this folder's project.")
-    ] = "",
-    pattern: Annotated[
-        str, typer.Option("--pattern", help="Rows with a line that this expression matches.")
-    ] = "",
-    secret: Annotated[
-        str,
-        typer.Option("--secret", help="- reads one secret from standard input; it is masked."),
-    ] = "",
-    dry_run: DryRun = False,
-    yes: Yes = False,
-    json: Json = False,
-) -> Result:
-    """Remove what was said from every file of the store, so that it does not come back.
-
-    A resent history does not bring it back: a mark without content stands in its place.
-    """
-    from openmem.cli.console import tilde
-    from openmem.context.care.forget import forget_rows, forget_sessions, forget_word
-
-    run = run_of(context)
-    given = [bool(session), bool(project), bool(pattern), bool(secret)]
-    if sum(given) != 1:
-        raise Usage(
-            "name one of --session (with or without --row), --project, --pattern, --secret."
-        )
-    if row and not session:
-        raise Usage("--row needs --session.")
-    key = ensure_key(run.paths)
-    if (session and not row) or project:
-        sids = [session_id_of(run, session)] if session else _sessions_of(run, project)
-        lines = [f"  - session {sid}" for sid in sids]
-        if dry_run:
-            return _shown({"sessions": sids}, lines)
-        _agree(run, lines, yes=yes, question="Forget these for good?")
-        return _receipt(forget_sessions(run.paths, sids))
-    word = _word_of(secret)
-    chosen = _chosen(run, key, session=session, rows=row or [], pattern=pattern, word=word)
-    copies = _copies(run, pattern=pattern, word=word, chosen=chosen)
-    if not chosen and not copies:
-        raise NotFound("nothing stored matches; nothing was changed.")
-    lines = [f"  - session {c.entry.session_id}: {_rows_named(c.seqs)}" for c in chosen]
-    lines += [f"  - {tilde(path, run.paths.home)}, a copy" for path in copies]
-    if dry_run:
-        rows = {c.entry.session_id: list(c.seqs) for c in chosen}
-        return _shown({"rows": rows, "copies": copies}, lines)
-    _agree(run, lines, yes=yes, question="Forget these for good?")
-    if word:
-        return _receipt(forget_word(run.paths, key, word, chosen))
-    return _receipt(forget_rows(run.paths, key, chosen, copies))
-
-
-def _rows_named(seqs: Sequence[int]) -> str:
-    """Return which rows, so that a person can look at them with `context show --row` first."""
-    named = ", ".join(map(str, seqs[:_ROWS_NAMED]))
-    more = f" and {len(seqs) - _ROWS_NAMED} more" if len(seqs) > _ROWS_NAMED else ""
-    return f"{'row' if len(seqs) == 1 else 'rows'} {named}{more}"
-
-
-def _copies(run: Run, *, pattern: str, word: str, chosen: list[Selected]) -> list[str]:
-    """Return the exports and damaged files that go, too."""
-    from openmem.context.care.files import copies
-    from openmem.context.care.select import copies_holding, copies_matching
-
-    found = [path for c in chosen for path in copies(run.paths, c.entry.session_id)]
-    if pattern:
-        found += copies_matching(run.paths, pattern)
-    if word:
-        found += copies_holding(run.paths, word)
-    return sorted(set(found))
-
-
-def _word_of(secret: str) -> str:
-    """Return the secret on standard input, "" when none is to be forgotten."""
-    if not secret:
-        return ""
-    if secret != "-":
-        raise Usage(
-            "a secret on the command line ends in the shell's history.",
-            hint="--secret - reads it from standard input.",
-        )
-    if sys.stdin.isatty():
-        from openmem.setup.ask import unseen
-
-        word = unseen("The secret (not shown):")
-    else:
-        word = sys.stdin.readline().rstrip("\r\n")
-    if len(word) < 4:
-        raise Usage("the secret on standard input is shorter than 4 characters.")
-    return word
-
-
-def _chosen(
-    run: Run, key: bytes, *, session: str, rows: list[int], pattern: str, word: str
-) -> list[Selected]:
-    from openmem.context.care.select import Selected, select_literal, select_pattern
-    from openmem.context.store.catalog import entry_of
-
-    if pattern:
-        return select_pattern(run.paths, pattern)
-    if word:
-        return select_literal(run.paths, word, key)
-    entry = entry_of(run.paths, session_id_of(run, session))
-    if entry is None:
-        return []
-    from openmem.context.store.reader import open_entry
-
-    with open_entry(entry) as reader:
-        known = tuple(seq for seq in rows if reader.row(seq) is not None)
-    return [Selected(entry=entry, seqs=known)] if known else []
-
-
-def _sessions_of(run: Run, folder: str) -> list[str]:
-    from openmem.base.policy import bank_of, load_policy
-    from openmem.base.workspace import workspace_of
-    from openmem.context.store.catalog import entries
-
-    policy = load_policy(run.paths.policy_file, run.paths.home)
-    wanted = bank_of(policy, workspace_of(folder))
-    found = [
-        entry.session_id
-        for entry in entries(run.paths)
-        if wanted in (entry.workspace, entry.bank)
-        or (entry.cwd and bank_of(policy, workspace_of(entry.cwd)) == wanted)
-    ]
-    if not found:
-        raise NotFound(f"no stored session belongs to the project of {folder}.")
-    return found
-
-
-def _shown(data: dict[str, Any], lines: list[str]) -> Result:
-    return Result(data={**data, "dry_run": True}, lines=(*lines, "Nothing is removed yet."))
-
-
-def _receipt(receipt: ForgetReceipt) -> Result:
-    data = {k: list(v) if isinstance(v, tuple) else v for k, v in asdict(receipt).items()}
-    parts = [
-        f"{counted(number, noun)}{rest}"
-        for number, noun, rest in (
-            (receipt.rows, "row", ""),
-            (receipt.lines, "line", ""),
-            (receipt.masked, "row", " masked"),
-            (receipt.files, "file", ""),
-            (receipt.blobs, "payload", ""),
-        )
-        if number
-    ]
-    lines = [f"Forgotten: {', '.join(parts) or 'nothing'}."]
-    lines.append(f"In sessions: {', '.join(receipt.sessions)}." if receipt.sessions else "")
-    if receipt.tombstones:
-        marks, keep = counted(receipt.tombstones, "mark"), "s" if receipt.tombstones == 1 else ""
-        lines.append(f"{marks} without content keep{keep} it from coming back.")
-    lines += [f"Left: {place}." for place in receipt.left]
-    if receipt.pending:
-        lines.append(
-            f"Pending: a reader holds old pages of {', '.join(receipt.pending)}; the freed bytes "
-            "are overwritten when it has gone. Until then this is not done."
-        )
-    status = FAILED if receipt.pending else 0
-    return Result(data=data, lines=tuple(line for line in lines if line), exit_status=status)
+        return Result(data=data, lines=(f"{sid} is no longer pinned.",))
+    os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
+    return Result(data=data, lines=(f"{sid} is pinned: no sweep removes it.",))
 
 
 @command(
@@ -420,36 +236,67 @@ def scan_secrets(
     context: typer.Context,
     session: Session = "",
     fix: Annotated[bool, typer.Option("--fix", help="Mask what is found, in place.")] = False,
-    yes: Yes = False,
+    yes: YesForGood = False,
     json: Json = False,
 ) -> Result:
     """Look for secrets in the stored sessions; exit 1 when there is one.
 
     Prints where and of which kind, never a value.
     """
+    from openmem.cli.console import tilde
     from openmem.context.care.scan import mask_stored, scan
 
     run = run_of(context)
     sid = session_id_of(run, session) if session else ""
-    found = list(scan(run.paths, sid=sid))
+    scanned = scan(run.paths, sid=sid, progress=_progress(run))
+    found, in_files = scanned.found, scanned.in_files
     lines = [
         f"{f.session_id} #{f.seq} line {f.line}: {f.rule}"
         + (" (earlier system; forget the session to remove it)" if f.is_legacy else "")
         for f in found
     ]
-    lines.append(f"{counted(len(found), 'secret')} found." if found else "No secret found.")
-    data: dict[str, Any] = {"found": [asdict(f) for f in found], "masked": 0, "pending": []}
-    if not fix or not found:
-        status = FAILED if found and not fix else 0
-        notes = ("Mask them:  openmem context scan-secrets --fix",) if found else ()
-        return Result(data=data, lines=tuple(lines), notes=notes, exit_status=status)
-    _agree(run, lines, yes=yes, question="Mask these for good?")
-    masked = mask_stored(run.paths, ensure_key(run.paths), sid=sid)
+    lines += [
+        f"{tilde(f.path, run.paths.home)}: {f.count} {f.rule} (a copy; remove it by hand)"
+        for f in in_files
+    ]
+    count = len(found) + sum(f.count for f in in_files)
+    lines.append(f"{counted(count, 'secret')} found." if count else "No secret found.")
+    data: dict[str, Any] = {
+        "found": [asdict(f) for f in found],
+        "in_files": [asdict(f) for f in in_files],
+        "masked": 0,
+        "pending": [],
+    }
+    problems = tuple(StoreUnavailable(why) for why in scanned.unread)
+    maskable = [f for f in found if not f.is_legacy]
+    if not fix or not maskable:
+        notes = ("Mask them:  openmem context scan-secrets --fix",) if maskable else ()
+        status = FAILED if count else 0
+        return Result(
+            data=data, lines=tuple(lines), notes=notes, exit_status=status, problems=problems
+        )
+    agree_for_good(run, lines, yes=yes, question="Mask these for good?")
+    masked = mask_stored(run.paths, ensure_key(run.paths), maskable)
     data["masked"], data["pending"] = masked.secrets, list(masked.pending)
-    lines.append(f"Masked {masked.secrets} in {counted(masked.rows, 'row')}.")
+    lines.append(f"Masked {counted(masked.secrets, 'secret')} in {counted(masked.rows, 'row')}.")
     if masked.pending:
         lines.append(f"Pending: a reader holds old pages of {', '.join(masked.pending)}.")
-    return Result(data=data, lines=tuple(lines), exit_status=FAILED if masked.pending else 0)
+    is_left = bool(masked.pending) or count > len(maskable)
+    return Result(
+        data=data, lines=tuple(lines), exit_status=FAILED if is_left else 0, problems=problems
+    )
+
+
+def _progress(run: Run) -> Callable[[int, int], None]:
+    """Return what tells a person who waits at a terminal; elsewhere nothing is said."""
+    last = [time.monotonic()]
+
+    def tell(done: int, of: int) -> None:
+        if run.console.is_interactive and time.monotonic() - last[0] > _PATIENCE_SECONDS:
+            last[0] = time.monotonic()
+            run.console.say(f"{done} of {counted(of, 'session')} …")
+
+    return tell
 
 
 @command(
@@ -484,12 +331,22 @@ def export(
     data: dict[str, Any] = {"session_id": reader.session_id, "format": form, "out": out}
     if not out:
         data["text"] = text
-        return Result(data=data, lines=tuple(text.removesuffix("\n").split("\n")))
-    try:
-        descriptor = os.open(out, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-    except FileExistsError:
-        raise Failed(f"{out} exists already; it is left as it is.") from None
-    with os.fdopen(descriptor, "w", encoding="utf-8", newline="\n") as file:
-        file.write(text)
+        return Result(data=data, lines=_stored_lines(run, text.removesuffix("\n")))
+    _write_new(out, text)
     note = "This copy is yours: forgetting does not reach it."
     return Result(data=data, lines=(f"Wrote {out}.",), notes=(note,))
+
+
+def _write_new(path: str, text: str) -> None:
+    """Write a new file, whole or not at all. Failed when there is one."""
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    except FileExistsError:
+        raise Failed(f"{path} exists already; it is left as it is.") from None
+    try:
+        with naming(path), os.fdopen(descriptor, "wb") as file:
+            file.write(text.encode("utf-8", "backslashreplace"))
+    except BaseException:
+        with contextlib.suppress(OSError):  # the first fault is the one to report
+            os.unlink(path)
+        raise

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from openmem.context.search.query import Page
     from openmem.context.store.reader import SessionReader, StoredRow
 
-context = group("context", "Read the stored sessions: list, search, show.")
+context = group("context", "Search the stored sessions, and care for them.")
 
 
 def add_to(app: typer.Typer) -> None:
@@ -186,6 +186,7 @@ def search_(
     from openmem.base.vectors.settings import vector_settings
     from openmem.base.workspace import workspace_of
     from openmem.cli.render.context import count_lines, hit_lines
+    from openmem.cli.render.plan import counted
     from openmem.context.search.engine import search
     from openmem.context.search.query import Query, Scope
 
@@ -229,7 +230,8 @@ def search_(
     if page.vectors and page.vectors.problem:
         notes.append(f"Ranked by words alone: {page.vectors.problem}.")
     elif page.vectors and page.vectors.pending:
-        notes.append(f"{page.vectors.pending} rows have no vector yet.")
+        rows = counted(page.vectors.pending, "row")
+        notes.append(f"{rows} without a vector so far.")
     if page.timed_out:
         notes.append("The time was up before everything was searched; narrow it with --session.")
     return Result(
@@ -309,12 +311,14 @@ def _one_row(run: Run, reader: SessionReader, seq: int) -> Result:
 def _rows(run: Run, reader: SessionReader, limit: int) -> Result:
     from openmem.base.paths import display
     from openmem.cli.render.context import session_lines
+    from openmem.cli.render.plan import counted
 
     rows = [_row_data(row) for row in reader.rows()]
     shown = rows if limit <= 0 else rows[-limit:]
     entry = reader.entry
     head = f"session {reader.session_id}, {entry.agent or 'unknown agent'}, "
-    head += f"{display(entry.cwd, run.paths.home) or 'unknown folder'}, {len(rows)} rows"
+    head += f"{display(entry.cwd, run.paths.home) or 'unknown folder'}, "
+    head += counted(len(rows), "row")
     forgotten = sum(row["is_forgotten"] for row in rows)
     if forgotten:
         head += f", {forgotten} forgotten"

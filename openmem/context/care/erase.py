@@ -7,7 +7,7 @@ nothing, and the chain still verifies.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from openmem.base.tokens import index_text
@@ -39,15 +39,21 @@ def holders(connection: sqlite3.Connection, seqs: Collection[int]) -> list[int]:
 
 
 def erase_rows(connection: sqlite3.Connection, seqs: Collection[int], key: bytes) -> Erased:
-    """Empty rows, inside the caller's transaction. `key`: the installation's."""
-    lines = 0
+    """Empty rows, inside the caller's transaction; one that is forgotten already is passed over.
+
+    `key`: the installation's.
+    """
+    count = lines = 0
     keys: list[str] = []
     blobs: list[str] = []
-    seqs = holders(connection, seqs)
-    for seq in seqs:
-        role, echo, thread, size, content_key, digest = connection.execute(
-            "SELECT role, echo, thread, size, content_key, digest FROM row WHERE seq = ?", (seq,)
+    for seq in holders(connection, seqs):
+        role, echo, thread, size, content_key, digest, masked = connection.execute(
+            "SELECT role, echo, thread, size, content_key, digest, masked FROM row WHERE seq = ?",
+            (seq,),
         ).fetchone()
+        if masked == FORGOTTEN:
+            continue
+        count += 1
         keys.append((content_key or digest).hex())
         lines += _remove_lines(connection, seq, role, bool(echo))
         blobs += [
@@ -60,35 +66,58 @@ def erase_rows(connection: sqlite3.Connection, seqs: Collection[int], key: bytes
             (FORGOTTEN, bytes.fromhex(digest_of_text(key, "")), seq, seq),
         )
         _count_bytes(connection, thread, -size)
-    return Erased(rows=len(seqs), lines=lines, keys=tuple(keys), blobs=tuple(blobs))
+    return Erased(rows=count, lines=lines, keys=tuple(keys), blobs=tuple(blobs))
 
 
-def replace_texts(
-    connection: sqlite3.Connection, texts: Mapping[int, tuple[str, int]], key: bytes
-) -> int:
-    """Give rows another text: seq → (text, secrets masked in it). Return how many there were."""
-    for seq, (text, masked) in texts.items():
-        role, echo, thread, size, before = connection.execute(
-            "SELECT role, echo, thread, size, masked FROM row WHERE seq = ?", (seq,)
-        ).fetchone()
-        _remove_lines(connection, seq, role, bool(echo))
-        lines = text.split("\n", LAST_LINE - 1)
-        first = base_id(group_of(ROLES[role], bool(echo)), seq) + 1
-        numbered = list(enumerate(lines, first))
-        connection.executemany("INSERT INTO line (id, text) VALUES (?, ?)", numbered)
-        connection.executemany(
-            "INSERT INTO lines_fts (rowid, text) VALUES (?, ?)",
-            [(n, index_text(line)) for n, line in numbered if line and not line.isspace()],
-        )
-        new_size = len(text.encode("utf-8"))
-        digest = bytes.fromhex(digest_of_text(key, text))
-        connection.execute("UPDATE row SET line_count = ? WHERE seq = ?", (len(lines), seq))
-        connection.execute(
-            "UPDATE row SET size = ?, masked = ?, digest = ? WHERE seq = ? OR source = ?",
-            (new_size, max(0, before) + masked, digest, seq, seq),
-        )
-        _count_bytes(connection, thread, new_size - size)
-    return len(texts)
+Rewrite = Callable[[str], tuple[str, int]]
+"""What a text becomes, and how many secrets were masked in it; 0 leaves the row alone."""
+
+
+def rewrite_rows(
+    connection: sqlite3.Connection, seqs: Collection[int], rewrite: Rewrite, key: bytes
+) -> list[int]:
+    """Mask what has to go in rows as they are now; return how many secrets in each row changed.
+
+    Inside the caller's transaction: what a row held when it was chosen may have been forgotten
+    since, and must not be written again.
+    """
+    changed: list[int] = []
+    for seq in holders(connection, seqs):
+        text, masked = rewrite(_text_of(connection, seq))
+        if masked:
+            _replace_text(connection, seq, text, masked, key)
+            changed.append(masked)
+    return changed
+
+
+def _text_of(connection: sqlite3.Connection, seq: int) -> str:
+    row = connection.execute("SELECT text FROM messages WHERE seq = ?", (seq,)).fetchone()
+    return str(row[0]) if row else ""
+
+
+def _replace_text(
+    connection: sqlite3.Connection, seq: int, text: str, masked: int, key: bytes
+) -> None:
+    role, echo, thread, size, before = connection.execute(
+        "SELECT role, echo, thread, size, masked FROM row WHERE seq = ?", (seq,)
+    ).fetchone()
+    _remove_lines(connection, seq, role, bool(echo))
+    lines = text.split("\n", LAST_LINE - 1)
+    first = base_id(group_of(ROLES[role], bool(echo)), seq) + 1
+    numbered = list(enumerate(lines, first))
+    connection.executemany("INSERT INTO line (id, text) VALUES (?, ?)", numbered)
+    connection.executemany(
+        "INSERT INTO lines_fts (rowid, text) VALUES (?, ?)",
+        [(n, index_text(line)) for n, line in numbered if line and not line.isspace()],
+    )
+    new_size = len(text.encode("utf-8"))
+    digest = bytes.fromhex(digest_of_text(key, text))
+    connection.execute("UPDATE row SET line_count = ? WHERE seq = ?", (len(lines), seq))
+    connection.execute(
+        "UPDATE row SET size = ?, masked = ?, digest = ? WHERE seq = ? OR source = ?",
+        (new_size, max(0, before) + masked, digest, seq, seq),
+    )
+    _count_bytes(connection, thread, new_size - size)
 
 
 def clear_freed_bytes(connection: sqlite3.Connection) -> bool:

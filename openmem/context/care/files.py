@@ -38,7 +38,6 @@ SUFFIXES = (
 )
 _SET_ASIDE = ".v4.db.damaged-"
 _NO_USE = (".pin", ".pending", ".vectors.f32", ".vectors.json", ".vectors.lock")
-_PIECE = 1 << 22
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,31 +133,6 @@ def hidden_entries(paths: Paths) -> list[Entry]:
                 )
             )
     return found
-
-
-def files_holding(paths: Paths, text: str) -> list[str]:
-    """Return every file of our state that holds a text byte for byte, whatever the file is."""
-    wanted = text.encode("utf-8", "surrogatepass")
-    found: list[str] = []
-    for folder, _, names in os.walk(paths.state_dir):
-        for name in sorted(names):
-            path = os.path.join(folder, name)
-            if os.path.isfile(path) and not os.path.islink(path) and _holds(path, wanted):
-                found.append(path)
-    return found
-
-
-def _holds(path: str, wanted: bytes) -> bool:
-    before = b""
-    try:
-        with open(path, "rb") as file:
-            while piece := file.read(_PIECE):
-                if wanted in before + piece:
-                    return True
-                before = piece[-len(wanted) :]
-    except OSError:
-        return False  # gone meanwhile, or not ours to read: then not ours to say
-    return False
 
 
 def exports_dir(paths: Paths) -> str:

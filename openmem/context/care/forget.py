@@ -2,6 +2,7 @@
 
 A receipt says what went and from where, without content. What a reader still holds is "pending":
 its session is written down, and `finish_pending` clears it when the reader has gone.
+Invariant: killed at any moment, it is either not begun, or done but for what is written down.
 Trap: text stands in more files than the session's: one that was set aside as damaged, one of an
 earlier system under the same name, exports, payloads. What cannot be cleaned is named as left.
 """
@@ -11,93 +12,120 @@ from __future__ import annotations
 import contextlib
 import os
 import sqlite3
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
 
 from openmem.base.errors import NotFound, StoreUnavailable
 from openmem.base.paths import Paths
-from openmem.context.care.erase import Erased, erase_rows, holders, replace_texts
+from openmem.context.care.erase import Erased, erase_rows, rewrite_rows
 from openmem.context.care.files import copies as copies_of
-from openmem.context.care.files import files_holding, named_blobs, remove_files, session_files
-from openmem.context.care.pending import clear
-from openmem.context.care.select import Selected, copies_holding
+from openmem.context.care.files import named_blobs, remove_files, session_files
+from openmem.context.care.pending import clear, mark, unmark
+from openmem.context.care.places import (
+    copies_holding,
+    others_holding,
+    spellings,
+    stores_holding,
+)
+from openmem.context.care.receipt import ForgetReceipt
+from openmem.context.care.select import Selected, Selection
 from openmem.context.store.catalog import catalog_file, entries
-from openmem.context.store.database import open_for_writing
+from openmem.context.store.database import open_for_writing, session_file
+from openmem.context.store.prepare import FORGOTTEN
 from openmem.context.store.reader import open_entry
-from openmem.context.store.tombstones import add_tombstones, add_word
-from openmem.context.vectors.sidecar import drop as drop_vectors
+from openmem.context.store.tombstones import Tombstones, add_session, add_tombstones, add_word
 
 _BUSY_SECONDS = 15.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ForgetReceipt:
-    """What was forgotten. `pending`: sessions whose freed bytes a reader still holds.
-
-    `left`: places that hold it still, each with the reason.
-    """
-
-    sessions: tuple[str, ...] = ()
-    rows: int = 0
-    lines: int = 0
-    blobs: int = 0
-    files: int = 0
-    tombstones: int = 0
-    masked: int = 0
-    pending: tuple[str, ...] = ()
-    left: tuple[str, ...] = ()
-
-    def __add__(self, other: ForgetReceipt) -> ForgetReceipt:
-        return ForgetReceipt(
-            sessions=tuple(dict.fromkeys(self.sessions + other.sessions)),
-            rows=self.rows + other.rows,
-            lines=self.lines + other.lines,
-            blobs=self.blobs + other.blobs,
-            files=self.files + other.files,
-            tombstones=self.tombstones + other.tombstones,
-            masked=self.masked + other.masked,
-            pending=tuple(dict.fromkeys(self.pending + other.pending)),
-            left=tuple(dict.fromkeys(self.left + other.left)),
-        )
-
-
 def forget_rows(
-    paths: Paths, key: bytes, selected: Iterable[Selected], copies: Iterable[str] = ()
+    paths: Paths, key: bytes, selection: Selection, copies: Iterable[str] = ()
 ) -> ForgetReceipt:
-    """Empty rows, or mask a part of them where `texts` says so. NotFound when there is none.
+    """Empty rows, or mask a part of them where `rewrite` says so. NotFound when there is none.
 
     `copies`: files beside the sessions' own that go as a whole, as all copies of these sessions do.
     """
-    chosen = list(selected)
-    receipt = ForgetReceipt(files=remove_files(copies))
-    if not chosen and not receipt.files:
+    receipt = ForgetReceipt(files=remove_files(copies), left=selection.unread)
+    if not selection and not receipt.files:
         raise NotFound("nothing stored matches; nothing was changed.")
     blobs: set[str] = set()
-    for choice in chosen:
-        done, erased = _forget_in(paths, key, choice)
+    for choice in selection.selected:
+        try:
+            done, erased = _forget_in(paths, key, choice)
+        except StoreUnavailable as error:
+            if not receipt.sessions:
+                raise
+            # What went before is gone for good: a receipt that is lost with an error hides that.
+            receipt += ForgetReceipt(left=(error.message,))
+            continue
         receipt += done
         blobs.update(erased.blobs)
     return receipt + _remove_blobs(paths, blobs)
 
 
-def forget_word(paths: Paths, key: bytes, word: str, selected: Iterable[Selected]) -> ForgetReceipt:
+def forget_word(paths: Paths, key: bytes, word: str, selection: Selection) -> ForgetReceipt:
     """Mask a word in the rows that hold it and wherever it comes again; look for it everywhere.
 
     NotFound when no row and no copy holds it; then it is not kept out either.
     """
-    chosen, copies = list(selected), copies_holding(paths, word)
-    if not chosen and not copies:
+    copies = copies_holding(paths, word)
+    if not selection and not copies:
         raise NotFound("nothing stored matches; nothing was changed.")
     # The mark first: dying after it loses nothing, dying before would let the word back in.
-    receipt = ForgetReceipt(tombstones=add_word(paths, word, key))
-    receipt += forget_rows(paths, key, chosen, copies)
+    stones = [add_word(paths, spelling, key) for spelling in spellings(word)]
+    receipt = ForgetReceipt(tombstones=stones[0])
+    _keep_out_as_it_stands(paths, key, word, selection)
+    receipt += forget_rows(paths, key, selection, copies)
     held = tuple(f"{sid}.v4.db" for sid in receipt.pending)
-    left = tuple(
-        f"{path} holds it still, and is not a file of the session stores"
-        for path in files_holding(paths, word)
+    left = [other.sentence for other in others_holding(paths, word)]
+    left += [
+        f"{path}, a session's file"
+        for path in stores_holding(paths, word)
         if not held or not os.path.basename(path).startswith(held)
-    )
-    return receipt + ForgetReceipt(left=left)
+    ]
+    if not receipt.tombstones and not _is_kept_out(paths, key, word):
+        left.append("what is said later: a text without letters and digits cannot be kept out")
+    return receipt + ForgetReceipt(left=tuple(left))
+
+
+def _is_kept_out(paths: Paths, key: bytes, word: str) -> bool:
+    words = Tombstones(paths, key)
+    try:
+        words.refresh()
+        return word not in words.masked(word)[0]
+    finally:
+        words.close()
+
+
+def _keep_out_as_it_stands(paths: Paths, key: bytes, word: str, selection: Selection) -> None:
+    """Keep out also the longer words in which it stands: those are what the same text brings."""
+    words = Tombstones(paths, key)
+    try:
+        words.refresh()
+        for longer in _longer_words(selection, word, words):
+            add_word(paths, longer, key)
+    finally:
+        words.close()
+
+
+def _longer_words(selection: Selection, word: str, words: Tombstones) -> set[str]:
+    found: set[str] = set()
+    for choice in selection.selected:
+        if choice.rewrite is None or choice.entry.is_legacy:
+            continue
+        with contextlib.suppress(StoreUnavailable), open_entry(choice.entry) as reader:
+            for seq in choice.seqs:
+                row = reader.row(seq)
+                rest = words.masked(row.text)[0] if row else ""
+                at = rest.find(word)
+                while at >= 0:
+                    begin, end = at, at + len(word)
+                    while begin and rest[begin - 1].isalnum():
+                        begin -= 1
+                    while end < len(rest) and rest[end].isalnum():
+                        end += 1
+                    found.add(rest[begin:end])
+                    at = rest.find(word, end)
+    return found
 
 
 def _forget_in(paths: Paths, key: bytes, choice: Selected) -> tuple[ForgetReceipt, Erased]:
@@ -107,20 +135,23 @@ def _forget_in(paths: Paths, key: bytes, choice: Selected) -> tuple[ForgetReceip
         return ForgetReceipt(left=(left,)), Erased()
     connection = open_for_writing(paths, sid, busy_seconds=_BUSY_SECONDS)
     erased, masked, stones = Erased(), 0, 0
+    is_first = False
     try:
         connection.execute("BEGIN IMMEDIATE")
-        if choice.texts:
-            masked = replace_texts(connection, {seq: (text, 1) for seq, text in choice.texts}, key)
+        is_first = mark(paths, sid)
+        if choice.rewrite is not None:
+            masked = len(rewrite_rows(connection, choice.seqs, choice.rewrite, key))
         else:
             erased = erase_rows(connection, choice.seqs, key)
             # Tombstones first: dying after them loses nothing, dying before would let it back in.
             stones = add_tombstones(paths, erased.keys)
         connection.execute("COMMIT")
-        drop_vectors(paths, sid, holders(connection, choice.seqs))
         is_cleared = clear(paths, sid, connection)
     except (sqlite3.Error, OSError) as error:
         if connection.in_transaction:
             connection.execute("ROLLBACK")
+            if is_first:
+                unmark(paths, sid)
             raise StoreUnavailable(f"session {sid}: nothing was forgotten ({error}).") from error
         is_cleared = False  # it is out of the tables; clearing its bytes is tried again
     finally:
@@ -137,40 +168,69 @@ def _forget_in(paths: Paths, key: bytes, choice: Selected) -> tuple[ForgetReceip
     return receipt, erased
 
 
-def forget_session(paths: Paths, sid: str) -> ForgetReceipt:
-    """Remove a session with all its files; its content is not stored again. NotFound: unknown."""
-    files = [group for group in session_files(paths) if group.session_id == sid]
-    if not files:
+def forget_session(paths: Paths, key: bytes, sid: str) -> ForgetReceipt:
+    """Remove a session with all its files; this conversation is not stored again, in any session.
+
+    NotFound when it is unknown.
+    """
+    if not any(group.session_id == sid for group in session_files(paths)):
         raise NotFound(
             f"there is no stored session {sid}.",
             hint="`openmem context status` lists the sessions.",
         )
-    stones = 0
-    blobs: set[str] = set()
-    left: tuple[str, ...] = ()
-    for entry in entries(paths):
-        if entry.session_id != sid or entry.is_legacy:
-            continue
-        try:
-            with open_entry(entry) as reader:
-                rows = reader.connection.execute("SELECT content_key, digest FROM row").fetchall()
-                named = reader.connection.execute("SELECT DISTINCT id FROM blob").fetchall()
-        except (StoreUnavailable, sqlite3.Error):
-            left = (f"session {sid}: not readable, so no mark keeps its content from coming back",)
-            continue
-        stones = add_tombstones(paths, [(content or digest).hex() for content, digest in rows])
-        blobs = {str(row[0]) for row in named}
-    removed = remove_files([*files[0].paths, *copies_of(paths, sid)])
+    with _held(paths, sid):  # nobody adds a row between the marks and the end of the file
+        stones, blobs, left = _mark_session(paths, key, sid)
+        files = [group.paths for group in session_files(paths) if group.session_id == sid]
+        removed = remove_files([path for group in files for path in group])
+        removed += remove_files(copies_of(paths, sid))
     _forget_in_catalog(paths, sid)
     receipt = ForgetReceipt(sessions=(sid,), files=removed, tombstones=stones, left=left)
     return receipt + _remove_blobs(paths, blobs)
 
 
-def forget_sessions(paths: Paths, sids: Iterable[str]) -> ForgetReceipt:
-    """Remove several sessions."""
+def _mark_session(paths: Paths, key: bytes, sid: str) -> tuple[int, set[str], tuple[str, ...]]:
+    """Keep a session's rows out; return how many, its payloads, and what could not be kept out."""
+    for entry in entries(paths):
+        if entry.session_id != sid or entry.is_legacy:
+            continue
+        try:
+            with open_entry(entry) as reader:
+                rows = reader.connection.execute(
+                    "SELECT lower(hex(fingerprint)), lower(hex(coalesce(content_key, digest)))"
+                    f" FROM row WHERE masked != {FORGOTTEN} OR content_key IS NOT NULL"
+                ).fetchall()
+                named = reader.connection.execute("SELECT DISTINCT id FROM blob").fetchall()
+        except (StoreUnavailable, sqlite3.Error):
+            why = f"session {sid}: not readable, so no mark keeps its content from coming back"
+            return 0, set(), (why,)
+        return add_session(paths, key, sid, rows), {str(row[0]) for row in named}, ()
+    return 0, set(), ()
+
+
+@contextlib.contextmanager
+def _held(paths: Paths, sid: str) -> Iterator[None]:
+    """Hold a session's file against its writer, as far as that can be done: it may be damaged."""
+    connection = None
+    if os.path.exists(session_file(paths, sid)):
+        with contextlib.suppress(sqlite3.Error):
+            connection = sqlite3.connect(
+                session_file(paths, sid), timeout=_BUSY_SECONDS, isolation_level=None
+            )
+            connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+    finally:
+        if connection is not None:
+            with contextlib.suppress(sqlite3.Error):  # its file is gone, as it should be
+                connection.close()
+
+
+def forget_sessions(paths: Paths, key: bytes, sids: Iterable[str]) -> ForgetReceipt:
+    """Remove several sessions; one that somebody else removed meanwhile is passed over."""
     receipt = ForgetReceipt()
     for sid in sids:
-        receipt += forget_session(paths, sid)
+        with contextlib.suppress(NotFound):
+            receipt += forget_session(paths, key, sid)
     return receipt
 
 

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from openmem.base.errors import StoreUnavailable
 from openmem.base.paths import Paths
 from openmem.base.redact import find_secrets, redact
-from openmem.context.care.erase import replace_texts
-from openmem.context.care.pending import clear
+from openmem.context.care.erase import rewrite_rows
+from openmem.context.care.files import copies
+from openmem.context.care.pending import clear, mark, unmark
+from openmem.context.care.places import texts_in
 from openmem.context.store.catalog import Entry, entries
 from openmem.context.store.database import open_for_writing
 from openmem.context.store.reader import open_entry
-from openmem.context.vectors.sidecar import drop as drop_vectors
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,30 +30,64 @@ class SecretFound:
     is_legacy: bool
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SecretInFile:
+    """A kind of secret in a copy of a session, which cannot be masked there. `count`: how many."""
+
+    path: str
+    rule: str
+    count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scan:
+    """What a scan found. `unread`: sessions that could not be looked into, with the reason."""
+
+    found: tuple[SecretFound, ...] = ()
+    in_files: tuple[SecretInFile, ...] = ()
+    unread: tuple[str, ...] = ()
+
+
 def scan(
-    paths: Paths, *, sid: str = "", progress: Callable[[str], None] | None = None
-) -> Iterator[SecretFound]:
-    """Yield the secrets that stored rows hold. `sid`: only of this session, "" for all."""
-    for entry in entries(paths):
-        if sid and entry.session_id != sid:
-            continue
+    paths: Paths, *, sid: str = "", progress: Callable[[int, int], None] | None = None
+) -> Scan:
+    """Return the secrets that stored rows and copies of sessions hold.
+
+    `sid`: only of this session, "" for all. `progress`: told (sessions done, of how many).
+    """
+    wanted = [entry for entry in entries(paths) if sid in ("", entry.session_id)]
+    found: list[SecretFound] = []
+    unread: list[str] = []
+    for number, entry in enumerate(wanted):
         if progress:
-            progress(entry.session_id)
+            progress(number, len(wanted))
         try:
-            with open_entry(entry) as reader:
-                for row in reader.rows():
-                    if row.source:
-                        continue
-                    for found in find_secrets(row.text):
-                        yield SecretFound(
-                            session_id=entry.session_id,
-                            seq=row.seq,
-                            line=row.text.count("\n", 0, found.start) + 1,
-                            rule=found.rule,
-                            is_legacy=entry.is_legacy,
-                        )
-        except StoreUnavailable:
-            continue  # named by `status` and `doctor`
+            found += _in_session(entry)
+        except StoreUnavailable as error:
+            unread.append(error.message)
+    return Scan(found=tuple(found), in_files=tuple(_in_copies(paths, sid)), unread=tuple(unread))
+
+
+def _in_session(entry: Entry) -> Iterator[SecretFound]:
+    with open_entry(entry) as reader:
+        for row in reader.rows():
+            if row.source:
+                continue
+            for found in find_secrets(row.text):
+                yield SecretFound(
+                    session_id=entry.session_id,
+                    seq=row.seq,
+                    line=row.text.count("\n", 0, found.start) + 1,
+                    rule=found.rule,
+                    is_legacy=entry.is_legacy,
+                )
+
+
+def _in_copies(paths: Paths, sid: str) -> Iterator[SecretInFile]:
+    for path in copies(paths, sid):
+        kinds = Counter(found.rule for text in texts_in(path) for found in find_secrets(text))
+        for rule, count in sorted(kinds.items()):
+            yield SecretInFile(path=path, rule=rule, count=count)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,52 +99,55 @@ class Masked:
     sessions: tuple[str, ...] = ()
     pending: tuple[str, ...] = ()
 
-
-def mask_stored(paths: Paths, key: bytes, *, sid: str = "") -> Masked:
-    """Mask the secrets of stored rows, each session in one transaction. StoreUnavailable."""
-    secrets = rows = 0
-    sessions: list[str] = []
-    pending: list[str] = []
-    for entry in entries(paths):
-        if entry.is_legacy or (sid and entry.session_id != sid):
-            continue
-        texts = _masked_texts(entry, key)
-        if not texts:
-            continue
-        if not _write(paths, entry.session_id, texts, key):
-            pending.append(entry.session_id)
-        sessions.append(entry.session_id)
-        rows += len(texts)
-        secrets += sum(count for _, count in texts.values())
-    return Masked(secrets=secrets, rows=rows, sessions=tuple(sessions), pending=tuple(pending))
+    def __add__(self, other: Masked) -> Masked:
+        return Masked(
+            secrets=self.secrets + other.secrets,
+            rows=self.rows + other.rows,
+            sessions=self.sessions + other.sessions,
+            pending=self.pending + other.pending,
+        )
 
 
-def _masked_texts(entry: Entry, key: bytes) -> dict[int, tuple[str, int]]:
-    found: dict[int, tuple[str, int]] = {}
-    try:
-        with open_entry(entry) as reader:
-            for row in reader.rows():
-                if row.source:
-                    continue
-                masked = redact(row.text, key)
-                if masked.count:
-                    found[row.seq] = (masked.text, masked.count)
-    except StoreUnavailable:
-        return {}  # named by `status` and `doctor`
-    return found
+def mask_stored(paths: Paths, key: bytes, found: Iterable[SecretFound]) -> Masked:
+    """Mask the secrets of rows that a scan found, each session in one transaction.
+
+    StoreUnavailable when a session cannot be written; those before it are masked.
+    """
+    rows: dict[str, set[int]] = {}
+    for secret in found:
+        if not secret.is_legacy:
+            rows.setdefault(secret.session_id, set()).add(secret.seq)
+    result = Masked()
+    for sid, seqs in rows.items():
+        result += _mask_in(paths, sid, sorted(seqs), key)
+    return result
 
 
-def _write(paths: Paths, sid: str, texts: dict[int, tuple[str, int]], key: bytes) -> bool:
+def _mask_in(paths: Paths, sid: str, seqs: list[int], key: bytes) -> Masked:
+    def rewrite(text: str) -> tuple[str, int]:
+        masked = redact(text, key)
+        return masked.text, masked.count
+
     connection = open_for_writing(paths, sid, busy_seconds=15.0)
+    is_first = False
     try:
         connection.execute("BEGIN IMMEDIATE")
-        replace_texts(connection, texts, key)
+        is_first = mark(paths, sid)
+        counts = rewrite_rows(connection, seqs, rewrite, key)
         connection.execute("COMMIT")
-        drop_vectors(paths, sid, texts)
-        return clear(paths, sid, connection)
-    except sqlite3.Error as error:
+        is_cleared = clear(paths, sid, connection)
+    except (sqlite3.Error, OSError) as error:
         if connection.in_transaction:
             connection.execute("ROLLBACK")
-        raise StoreUnavailable(f"session {sid}: nothing was masked ({error}).") from error
+            if is_first:
+                unmark(paths, sid)
+            raise StoreUnavailable(f"session {sid}: nothing was masked ({error}).") from error
+        is_cleared = False  # the secrets are out of the tables; clearing is tried again
     finally:
         connection.close()
+    return Masked(
+        secrets=sum(counts),
+        rows=len(counts),
+        sessions=(sid,),
+        pending=() if is_cleared else (sid,),
+    )

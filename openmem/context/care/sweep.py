@@ -11,6 +11,7 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from openmem.base.clock import seconds_of
 from openmem.base.io import ensure_private_dir
 from openmem.base.paths import Paths
 from openmem.context.care.files import named_blobs, remove_files, session_files
@@ -18,6 +19,7 @@ from openmem.context.session import read_registration
 
 DAY_SECONDS = 86_400
 _BLOB_GRACE_SECONDS = 3_600
+_REGISTRATION_GRACE_SECONDS = 60
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,17 +52,15 @@ def due(
     paths: Paths, ttl_days: int, *, now: float, is_alive: Callable[[int], bool] | None = None
 ) -> Sweep:
     """Return what a sweep would remove. `ttl_days` 0: no session. `now`: POSIX seconds."""
-    alive = is_alive or process_is_alive
     sessions: list[Due] = []
     kept: list[tuple[str, str]] = []
     for group in session_files(paths) if ttl_days > 0 else ():
         age = now - group.newest_at
         if age <= ttl_days * DAY_SECONDS:
             continue
-        registration = read_registration(paths, group.session_id)
         if group.is_pinned:
             kept.append((group.session_id, "pinned"))
-        elif registration and registration.agent_pid and alive(registration.agent_pid):
+        elif agent_is_running(paths, group.session_id, is_alive=is_alive):
             kept.append((group.session_id, "its agent is running"))
         else:
             sessions.append(
@@ -121,6 +121,26 @@ def sweep_daily(paths: Paths, ttl_days: int, *, now: float) -> Sweep | None:
     return planned
 
 
+def agent_is_running(
+    paths: Paths, sid: str, *, is_alive: Callable[[int], bool] | None = None
+) -> bool:
+    """Return whether the agent that registered a session is still there.
+
+    A process that began after the registration only has its number: the system gives it out again.
+    """
+    registration = read_registration(paths, sid)
+    if registration is None or registration.agent_pid <= 0:
+        return False
+    if not (is_alive or process_is_alive)(registration.agent_pid):
+        return False
+    began_at = _began_at(registration.agent_pid)
+    try:
+        registered_at = seconds_of(registration.registered_at)
+    except ValueError:
+        return True  # no time to compare with: in doubt it is in use
+    return began_at is None or began_at < registered_at + _REGISTRATION_GRACE_SECONDS
+
+
 def process_is_alive(pid: int) -> bool:
     """Return whether a process is there, somebody else's included."""
     try:
@@ -130,6 +150,18 @@ def process_is_alive(pid: int) -> bool:
     except (PermissionError, OverflowError):
         return True
     return True
+
+
+def _began_at(pid: int) -> float | None:
+    """Return when a process began (POSIX seconds), None where the system does not say."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            ticks = int(file.read().rpartition(b")")[2].split()[19])
+        with open("/proc/stat", "rb") as file:
+            booted = next(int(line.split()[1]) for line in file if line.startswith(b"btime "))
+    except (OSError, ValueError, IndexError, StopIteration):
+        return None  # no Linux, or the process has just ended
+    return booted + ticks / os.sysconf("SC_CLK_TCK")
 
 
 def _loose_blobs(

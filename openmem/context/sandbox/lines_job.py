@@ -16,13 +16,12 @@ from collections.abc import Iterator, Mapping
 from openmem.base.frame import is_own_tool
 from openmem.context.sandbox.child import NotASession, open_session, say
 from openmem.context.sandbox.found import Found
+from openmem.context.sandbox.line_rule import LineRule
 from openmem.context.sandbox.literal import needed_literal
 
 LINE_LIMIT = 20_000
 _BATCH = 256
 _HEAD = 1_000  # a longer line may take long by itself, so the state is said before it
-# A pattern that can cross a line end is tried on whole rows; any other on each line by itself.
-_CROSSES_LINES = re.compile(r"\\n|\n|\(\?[a-zA-Z]*s|\[\\s\\S\]|\[\\S\\s\]")
 
 
 class _TimeIsUp(Exception):
@@ -36,7 +35,7 @@ def _ring(_signal: int, _frame: object) -> None:
 def run_lines(job: Mapping[str, object]) -> None:
     """Run the job's pattern over its sources, in their order, newest rows first."""
     try:
-        pattern = re.compile(str(job["pattern"]))
+        rule = LineRule(str(job["pattern"]))
     except (re.error, OverflowError, RecursionError) as error:
         place = getattr(error, "pos", None)
         say({"error": "pattern", "message": getattr(error, "msg", str(error)), "place": place})
@@ -48,19 +47,16 @@ def run_lines(job: Mapping[str, object]) -> None:
     signal.signal(signal.SIGALRM, _ring)
     signal.setitimer(signal.ITIMER_REAL, deadline_seconds)
     try:
-        _search_all(job, pattern, found, deadline)
+        _search_all(job, rule, found, deadline)
     except _TimeIsUp:
         timed_out = True
     signal.setitimer(signal.ITIMER_REAL, 0)
     found.say(is_final=True, timed_out=timed_out)
 
 
-def _search_all(
-    job: Mapping[str, object], pattern: re.Pattern[str], found: Found, deadline: float
-) -> None:
+def _search_all(job: Mapping[str, object], rule: LineRule, found: Found, deadline: float) -> None:
     sources = job["sources"]
     assert isinstance(sources, list)
-    crosses = bool(_CROSSES_LINES.search(pattern.pattern))
     for uri, session_id in sources:
         try:
             connection = open_session(uri)
@@ -71,7 +67,7 @@ def _search_all(
             # The timer's exception is only raised between steps of Python; a scan inside SQLite
             # that gives no row is ended here.
             connection.set_progress_handler(lambda: time.monotonic() > deadline, 10_000)
-            _search(job, connection, session_id, pattern, found, crosses)
+            _search(job, connection, session_id, rule, found)
         except sqlite3.Error as error:
             if time.monotonic() > deadline:
                 raise _TimeIsUp from None
@@ -84,20 +80,19 @@ def _search(
     job: Mapping[str, object],
     connection: sqlite3.Connection,
     session_id: str,
-    pattern: re.Pattern[str],
+    rule: LineRule,
     found: Found,
-    crosses: bool,
 ) -> None:
-    if crosses:
-        matches = _matches_of_rows(job, connection, pattern, found)
+    if rule.on_rows is not None:
+        matches = _matches_of_rows(job, connection, rule.on_rows, found)
     else:
-        matches = _matches_of_lines(job, connection, pattern, found)
+        matches = _matches_of_lines(job, connection, rule.on_lines, found)
     found.begin_file(session_id)
     for seq, number, line, match in matches:
         # In a whole row the match's place counts from the row's start, of which a line may be far.
         place = match.start() - match.string.rfind("\n", 0, match.start()) - 1
         found.add_line(seq, number, line, place)
-        if job.get("group") and pattern.groups:
+        if job.get("group") and rule.on_lines.groups:
             found.add_group(match)
 
 
@@ -146,11 +141,10 @@ def _matches_of_lines(
 def _matches_of_rows(
     job: Mapping[str, object],
     connection: sqlite3.Connection,
-    pattern: re.Pattern[str],
+    on_rows: re.Pattern[str],
     found: Found,
 ) -> Iterator[tuple[int, int, str, re.Match[str]]]:
     """Yield, for each match in a whole row, the line it begins on, once; the last one first."""
-    on_rows = re.compile(pattern.pattern, pattern.flags | re.MULTILINE)
     for seq in sorted(_wanted_rows(job, connection), reverse=True):
         found.say_now_and_then()
         row = connection.execute("SELECT text FROM messages WHERE seq = ?", (seq,)).fetchone()

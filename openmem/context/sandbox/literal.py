@@ -11,6 +11,8 @@ import importlib
 import re
 from collections.abc import Iterable
 
+_HALF = re.compile("[\ud800-\udfff]")
+
 
 def needed_literal(pattern: re.Pattern[str]) -> str:
     """Return the longest run of plain characters that no match can lack, "" when there is none."""
@@ -23,7 +25,8 @@ def needed_literal(pattern: re.Pattern[str]) -> str:
         _walk(tree, runs)
     except (ImportError, AttributeError, TypeError, ValueError):
         return ""  # another Python, another tree: only speed is lost
-    return max(runs, key=len)
+    # Half a surrogate pair stands in no stored text and cannot be handed to SQLite.
+    return max((run for run in runs if run.isascii() or not _HALF.search(run)), key=len, default="")
 
 
 def _walk(items: Iterable[tuple[object, object]], runs: list[str]) -> None:

@@ -102,16 +102,20 @@ def find_lines(
             return Lines(rows=(), row_matches=0, line_matches=0, timed_out=True)
         raise Failed("the search for a pattern ended without an answer.", code="pattern-failed")
     message = answer.messages[-1]
+    if message.get("error") == "fault":
+        raise Failed(
+            f"the search for a pattern broke off ({message.get('message')}).", code="pattern-failed"
+        )
     if message.get("error"):
-        raise _does_not_compile(pattern, message)
+        raise does_not_compile(message.get("message"), message.get("place"))
     return _lines(message, timed_out=answer.was_killed or not message.get("final"))
 
 
-def _does_not_compile(pattern: str, message: dict[str, object]) -> Usage:
-    place = message.get("place")
+def does_not_compile(message: object, place: object) -> Usage:
+    """Return the error for a pattern. `place`: where in it, from 0; None when that is not known."""
     where = f" at character {place + 1}" if isinstance(place, int) else ""
     return Usage(
-        f"pattern does not compile{where}: {message.get('message')}.",
+        f"pattern does not compile{where}: {message}.",
         hint="Put a backslash before ( ) [ ] { } . * + ? | that stand for themselves.",
     )
 

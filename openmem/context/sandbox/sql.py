@@ -66,11 +66,13 @@ def run_sql(path: str, sql: str, *, deadline_seconds: float = DEADLINE_SECONDS) 
         raise _too_long(deadline_seconds)
     if error == "memory":
         raise Failed(f"{text}.", hint="Select less, or cut texts with substr().", code="sql-memory")
+    if error == "fault":
+        raise Failed(f"the statement broke off ({text}).", code="sql-error")
     if error == "file":
         raise StoreUnavailable(f"the session database {text}.")
     tables = str(message.get("tables", ""))
     hint = f"There are: {tables}." if tables and "no such" in text else ""
-    raise Failed(f"SQLite says: {text}.", hint=hint, code="sql-error")
+    raise Failed(f"SQLite says: {text.rstrip('.')}.", hint=hint, code="sql-error")
 
 
 def _too_long(seconds: float) -> Failed:
@@ -86,7 +88,8 @@ def _table(message: dict[str, object]) -> Table:
     assert isinstance(columns, list) and isinstance(rows, list)
     reasons = [str(message["why"])] if message.get("why") else []
     if message.get("cut_cells"):
-        reasons.append(f"{message['cut_cells']} cells cut")
+        cells = "1 cell" if message["cut_cells"] == 1 else f"{message['cut_cells']} cells"
+        reasons.append(f"{cells} cut")
     return Table(
         columns=tuple(str(name) for name in columns),
         rows=tuple(tuple(row) for row in rows),

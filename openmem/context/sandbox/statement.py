@@ -23,6 +23,8 @@ _BLANKED = re.compile(
 )
 _QUOTED = "\x01"  # stands for a literal or a quoted name; not a space, so nothing joins around it
 _WORD = re.compile(r"[A-Za-z_\x80-\U0010ffff][A-Za-z0-9_$\x80-\U0010ffff]*")
+# `?`, `?1`, `:name`, `@name`, `$name`; a `$` inside of a word is part of it.
+_PARAMETER = re.compile(r"\?\d*|(?<![A-Za-z0-9_$\x80-\U0010ffff])[:@$][A-Za-z_]\w*")
 _REFUSED_WORDS = (
     "ATTACH DETACH PRAGMA INSERT UPDATE DELETE UPSERT CREATE DROP ALTER VACUUM REINDEX ANALYZE "
     "BEGIN COMMIT ROLLBACK SAVEPOINT RELEASE TRANSACTION"
@@ -37,11 +39,18 @@ def check_statement(sql: str) -> str:
         raise _refused(f"the statement is longer than {LENGTH_LIMIT} characters.")
     if "\0" in sql:
         raise _refused("a NUL character was refused.")
+    half = re.search("[\ud800-\udfff]", sql)
+    if half:
+        place = half.start() + 1
+        raise _refused(f"half a surrogate pair at character {place} was refused.")
     plain = _BLANKED.sub(_blank, sql)
     open_quote = re.search(r"['\"`\[]", plain)
     if open_quote:
         place = open_quote.start() + 1
         raise _refused(f"the quote {open_quote.group()} at character {place} is not closed.")
+    parameter = _PARAMETER.search(plain)
+    if parameter:
+        raise _refused(f"the parameter {parameter.group()} was refused: nothing is bound to it.")
     body = plain.rstrip(" \t\n\f\r")
     if body.endswith(";"):
         body = body[:-1]

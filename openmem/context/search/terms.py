@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from openmem.base.tokens import index_text
+from openmem.context.rows import escape_odd
 
 _WORD = re.compile(r'"([^"]*)"|(\S+)')
 _WORD_CHARACTER = re.compile(r"[^\W_]|\ue000")
@@ -72,7 +73,7 @@ def terms_of(text: str) -> list[Term]:
 
 def term_of(text: str) -> Term | None:
     """Return the term for a text, None when nothing is left of it."""
-    text = text.replace("\x00", "").strip()
+    text = escape_odd(text.replace("\x00", "").strip())  # as it is stored
     if not text:
         return None
     indexed = index_text(text)

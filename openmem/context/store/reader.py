@@ -18,12 +18,13 @@ from openmem.base.paths import Paths
 from openmem.context.store.catalog import Entry, entry_of
 from openmem.context.store.prepare import FORGOTTEN
 from openmem.context.store.readonly import connect_for_reading
-from openmem.context.store.schema import VERSION
+from openmem.context.store.schema import LAST_SEQ, VERSION
 
 _COLUMNS = (
     "seq, fingerprint, thread, role, kind, name, text, blob_id, in_context, trimmed_at_seq,"
     " trimmed_at, created_at"
 )
+_COUNT_ROWS = "SELECT count(*) FROM messages"
 _FACTS = _COLUMNS.replace(" text,", " '',")
 _NEW_COLUMNS = ", echo, masked, source"
 
@@ -151,8 +152,19 @@ class SessionReader:
         yield from self._rows("WHERE seq > ? ORDER BY seq LIMIT ?", (after, limit))
 
     def row(self, seq: int) -> StoredRow | None:
-        """Return one row."""
+        """Return one row; None when there is none of that number, whatever the number is."""
+        if not 0 < seq <= LAST_SEQ:
+            return None
         return next(self._rows("WHERE seq = ?", (seq,)), None)
+
+    def row_count(self) -> int:
+        """Return how many rows the session has."""
+        query = "SELECT rows FROM session" if self.version == VERSION else _COUNT_ROWS
+        try:
+            row = self.connection.execute(query).fetchone()
+        except sqlite3.Error as error:
+            raise damaged(self.entry, error) from error
+        return int(row[0]) if row else 0
 
     def row_facts(self, seq: int) -> StoredRow | None:
         """Return one row with an empty text, which is what costs."""

@@ -24,11 +24,16 @@ def _escape(match: re.Match[bytes]) -> bytes:
 
 
 def file_uri(path: str, *, immutable: bool) -> str:
-    """Return the SQLite URI of a file; any byte may be in its path."""
+    """Return the SQLite URI by which a file is read; any byte may be in its path."""
+    return f"{plain_uri(path)}?{'immutable=1' if immutable else 'mode=ro'}"
+
+
+def plain_uri(path: str) -> str:
+    """Return the SQLite URI of a file, without how it is opened."""
     # urllib would do, at 5 ms of import on the path of every search.
     path = os.path.abspath(path)
     quoted = path if _PLAIN.fullmatch(path) else _ODD.sub(_escape, os.fsencode(path)).decode()
-    return f"file:{quoted}?{'immutable=1' if immutable else 'mode=ro'}"
+    return f"file:{quoted}"
 
 
 def is_in_use(path: str) -> bool:

@@ -1,10 +1,14 @@
-"""What must not be stored again: keyed digests without content, for all sessions.
+"""What must not be stored again: keyed digests without content.
 
-Idea: a row is known again by its content key, or by the digest of its stored text where it has none
-(thinking, reminders). A word that was forgotten by itself is known again wherever it stands: by the
-length and digest of its longest run of letters and digits first, then by the digest of the whole.
+Idea: a row that was forgotten by itself is known again in any session by its content key, or by the
+digest of its stored text where it has none (thinking, reminders). A session that was forgotten is
+known again by its rows where they stood: by their fingerprint in any session, by their content in
+a session of the same id. Another session that reads the same file is not that conversation. A word
+that was forgotten by itself is known again wherever it stands: by the length and digest of its
+longest run of letters and digits first, then by the digest of the whole.
 Invariant: all digests are made with the installation's key, so the file gives nothing away.
-Trap: a file that is there but cannot be read raises: forgetting fails closed, and a request that
+Trap: a file that is there but cannot be read raises StoreUnavailable, never an error of SQLite's,
+which would be taken for one of the session's own file: forgetting fails closed, and a request that
 cannot be checked is not stored.
 """
 
@@ -17,12 +21,14 @@ import os
 import re
 import sqlite3
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from openmem.base.errors import StoreUnavailable
 from openmem.base.io import ensure_private_dir
 from openmem.base.paths import Paths
 from openmem.base.redact import mask_of
+from openmem.context.store.readonly import plain_uri
 
 FORGOTTEN_RULE = "forgotten"
 _SCHEMA = (
@@ -55,6 +61,22 @@ def add_tombstones(paths: Paths, keys: Iterable[str]) -> int:
     now = int(time.time())
     rows = [(bytes.fromhex(key), now) for key in keys if key]
     return _add(paths, "INSERT OR IGNORE INTO tombstone VALUES (?, ?)", rows)
+
+
+def add_session(paths: Paths, key: bytes, sid: str, rows: Iterable[tuple[str, str]]) -> int:
+    """Keep the rows of one conversation, by (fingerprint, content), hex; return how many are new.
+
+    `content`: the content key, or the digest where there is none. Errors as above.
+    """
+    keys: list[str] = []
+    for fingerprint, content in rows:
+        keys += (fingerprint, _content_in(key, sid, content))
+    return -(-add_tombstones(paths, keys) // 2)
+
+
+def _content_in(key: bytes, sid: str, content: str) -> str:
+    """Return the key of a content in the session of one id, 32 hex."""
+    return hmac.digest(key, f"session\0{sid}\0{content}".encode(), hashlib.sha256).hex()[:32]
 
 
 def add_word(paths: Paths, word: str, key: bytes) -> int:
@@ -98,19 +120,53 @@ def _digest(key: bytes, text: str) -> bytes:
 
 
 class Tombstones:
-    """The keys and words, read again when the file changed. Not thread-safe."""
+    """The marks, asked for in the file, and the words, read again when it changed.
+
+    Not thread-safe. Every method raises StoreUnavailable when the file cannot be read.
+    """
 
     def __init__(self, paths: Paths, key: bytes) -> None:
         self._path = tombstone_file(paths)
         self._key = key
-        self._seen: tuple[int, int, int] | None = None
-        self._keys: frozenset[bytes] = frozenset()
+        self._connection: sqlite3.Connection | None = None
+        self._seen = (0, 0, 0)
+        self._has_rows = False
         self._words: dict[bytes, list[_Word]] = {}
         self._runs: re.Pattern[str] | None = None
 
-    def holds(self, key: str) -> bool:
-        """Return whether a key (hex) is a tombstone's."""
-        return bool(self._keys) and bytes.fromhex(key) in self._keys
+    def holds(self, sid: str, fingerprint: str, content: str) -> bool:
+        """Return whether a row of a session was forgotten.
+
+        `content`: the content key, or the digest where there is none; all are hex.
+        """
+        if not self._has_rows or self._connection is None:
+            return False
+        here = _content_in(self._key, sid, content)
+        keys = [bytes.fromhex(key) for key in (content, fingerprint, here)]
+        with self._readable():
+            found = self._connection.execute(
+                "SELECT 1 FROM tombstone WHERE key IN (?, ?, ?) LIMIT 1", keys
+            )
+            return found.fetchone() is not None
+
+    def close(self) -> None:
+        """Close the file; the next `refresh` opens it again."""
+        connection, self._connection = self._connection, None
+        self._seen = (0, 0, 0)
+        if connection is not None:
+            connection.close()
+
+    @contextlib.contextmanager
+    def _readable(self) -> Iterator[None]:
+        try:
+            yield
+        except (sqlite3.Error, OSError) as error:
+            with contextlib.suppress(sqlite3.Error):  # the fault that led here is the one to report
+                self.close()
+            raise StoreUnavailable(
+                f"{self._path}, which says what was forgotten, cannot be read ({error}).",
+                hint="`openmem doctor` says what to do; until then nothing is recorded.",
+            ) from error
 
     def masked(self, text: str) -> tuple[str, int]:
         """Return the text with forgotten words masked, and how many there were.
@@ -141,44 +197,43 @@ class Tombstones:
         return mask_of(FORGOTTEN_RULE, word, self._key)
 
     def refresh(self) -> bool:
-        """Read the file if it is another one than last time, and return whether it was.
+        """Look whether something was forgotten since the last time, and return whether it was."""
+        with self._readable():
+            try:
+                status = os.stat(self._path)
+            except FileNotFoundError:
+                was = self._connection is not None
+                self.close()
+                self._has_rows = False
+                self._take(())
+                return was
+            if self._connection is None or self._seen[:2] != (status.st_dev, status.st_ino):
+                self.close()
+                self._connection = sqlite3.connect(
+                    f"{plain_uri(self._path)}?mode=rw",  # undoes what a killed process half did
+                    uri=True,
+                    timeout=_BUSY_SECONDS,
+                    isolation_level=None,
+                    check_same_thread=False,
+                )
+            version = int(self._connection.execute("PRAGMA data_version").fetchone()[0])
+            seen = (status.st_dev, status.st_ino, version)
+            if seen == self._seen:
+                return False
+            self._read(self._connection)
+            self._seen = seen
+            return True
 
-        sqlite3.Error, OSError when it cannot be read.
-        """
-        try:
-            status = os.stat(self._path)
-        except FileNotFoundError:
-            was, self._seen = self._seen, None
-            self._take((), ())
-            return was is not None
-        seen = (status.st_ino, status.st_mtime_ns, status.st_size)
-        if seen == self._seen:
-            return False
-        connection = sqlite3.connect(self._path, timeout=_BUSY_SECONDS, isolation_level=None)
-        try:
-            tables = {row[0] for row in connection.execute("SELECT name FROM sqlite_master")}
-            keys = (
-                connection.execute("SELECT key FROM tombstone").fetchall()
-                if "tombstone" in tables  # not yet: somebody is just making the file
-                else []
-            )
-            words = (
-                connection.execute(
-                    "SELECT key, size, run_at, run_size, run_key FROM word"
-                ).fetchall()
-                if "word" in tables
-                else []
-            )
-        finally:
-            connection.close()
-        self._take(keys, words)
-        self._seen = seen
-        return True
+    def _read(self, connection: sqlite3.Connection) -> None:
+        tables = {row[0] for row in connection.execute("SELECT name FROM sqlite_master")}
+        # Not there yet: somebody is just making the file.
+        self._has_rows = "tombstone" in tables and (
+            connection.execute("SELECT 1 FROM tombstone LIMIT 1").fetchone() is not None
+        )
+        words = "SELECT key, size, run_at, run_size, run_key FROM word"
+        self._take(connection.execute(words).fetchall() if "word" in tables else ())
 
-    def _take(
-        self, keys: Iterable[tuple[bytes]], words: Iterable[tuple[bytes, int, int, int, bytes]]
-    ) -> None:
-        self._keys = frozenset(bytes(row[0]) for row in keys)
+    def _take(self, words: Iterable[tuple[bytes, int, int, int, bytes]]) -> None:
         self._words = {}
         sizes: set[int] = set()
         for key, size, run_at, run_size, run_key in words:

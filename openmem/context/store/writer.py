@@ -132,6 +132,10 @@ class SessionWriter:
 
     def close(self) -> None:
         """Close the file and forget what was remembered of it; the next call opens it again."""
+        self._tombstones.close()
+        self._close_file()
+
+    def _close_file(self) -> None:
         connection, self._connection = self._connection, None
         self._memories.clear()
         if connection:
@@ -165,7 +169,7 @@ class SessionWriter:
 
     def _give_up(self) -> None:
         try:
-            self.close()
+            self._close_file()
         except sqlite3.Error:
             self._connection = None  # the fault that led here is the one to report
 
@@ -178,7 +182,7 @@ class SessionWriter:
                 self._data_version = version
                 self._memories.clear()
             return connection
-        self.close()
+        self._close_file()
         connection = open_for_writing(self._paths, self.sid, busy_seconds=self._busy_seconds)
         self._connection = connection
         self._identity = _identity_of(self._path)
@@ -250,7 +254,7 @@ class SessionWriter:
 
     def _prepare(self, keyed: KeyedBlock) -> Prepared:
         row = prepare(keyed, self._key, self._mask)
-        if self._tombstones.holds(keyed.content_key or row.digest):
+        if self._tombstones.holds(self.sid, keyed.fingerprint, keyed.content_key or row.digest):
             return emptied(row, self._key)
         return row
 

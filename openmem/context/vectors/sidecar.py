@@ -42,14 +42,6 @@ def has_vectors(paths: Paths, sid: str) -> bool:
     return packed.has_vectors(stem_of(paths, sid))
 
 
-def drop(paths: Paths, sid: str, seqs: Collection[int]) -> int:
-    """Remove the vectors of rows, to the last byte; return how many there were."""
-    stem = stem_of(paths, sid)
-    shape = packed.read_shape(stem)
-    gone = {key for key in packed.keys_of(stem, shape) if key[0] in seqs} if shape else set()
-    return packed.drop(stem, gone)
-
-
 def keep_only(paths: Paths, sid: str, current: Collection[Key]) -> int:
     """Remove the vectors of all other rows, to the last byte; return how many there were.
 
