@@ -354,6 +354,13 @@ SETTINGS: tuple[Setting, ...] = (
         help="Days that kept turns are found; 0 keeps all.",
     ),
     Setting(
+        name="memory.vectors",
+        kind="bool",
+        default=False,
+        narrows="off",
+        help="Make vectors of memories too, with vectors.model, and rank searches by both.",
+    ),
+    Setting(
         name="memory.reflect",
         kind="bool",
         default=False,

@@ -20,8 +20,8 @@ from dataclasses import dataclass
 
 from openmem.agents.claude_code.transcript import read_transcript
 from openmem.agents.transcript import Cursor, Reading, Said
-from openmem.base.config import load_config
-from openmem.base.errors import OpenmemError
+from openmem.base.config import Config, load_config
+from openmem.base.errors import Failed, OpenmemError
 from openmem.base.frame import without_own_text
 from openmem.base.installation import ensure_key
 from openmem.base.io import ensure_private_dir, locked, read_bytes_or_none, write_atomic
@@ -34,6 +34,7 @@ from openmem.memory.retain import Utterance, age_out, keep_said
 from openmem.memory.scope import scope_of
 
 LATE_SECONDS = 4.0
+VECTOR_SECONDS = 120.0
 _POLL_SECONDS = 0.1
 _FIRST_BYTES = 2 << 20  # of a session that began before openmem was there
 _LOCK_SECONDS = 60.0
@@ -97,7 +98,24 @@ def keep(order: Order, paths: Paths, *, late_seconds: float = LATE_SECONDS) -> i
         finally:
             memories.close()
         write_cursor(paths, order.sid, order.transcript, reading.cursor)
+    if config.flag("memory.vectors"):
+        _fill_vectors(paths, config, scope.bank)
     return kept.kept
+
+
+def _fill_vectors(paths: Paths, config: Config, bank: str) -> None:
+    """Make vectors for a while, one process at a time; the next turn goes on where this ends."""
+    ends = time.monotonic() + VECTOR_SECONDS
+    try:
+        with locked(f"{paths.state_dir}/memory/vectors.lock", timeout_seconds=0.0):
+            memories = open_memories(paths, config=config)
+            try:
+                memories.fill_vectors(bank, lambda: time.monotonic() < ends)
+            finally:
+                memories.close()
+    except Failed as error:
+        if error.code != "locked":
+            raise
 
 
 def _read(

@@ -11,6 +11,8 @@ Standard library only.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from typing import cast
 
 from openmem.base.errors import Failed, NotFound, OpenmemError, PolicyDenied, Usage
 from openmem.base.frame import carries_own_text
@@ -33,7 +35,7 @@ from openmem.memory.model import (
 )
 from openmem.memory.notes import take_out
 from openmem.memory.places import note_place
-from openmem.memory.providers.base import Ask, Provider, item_of
+from openmem.memory.providers.base import Ask, Embedding, Provider, VectorsStand, item_of
 from openmem.memory.scope import Scope
 from openmem.memory.times import check_order, moment_of
 
@@ -236,6 +238,17 @@ class Memories(Looker):
         for start in range(0, len(memories), 500):
             self.provider.remember(bank, [item_of(m) for m in memories[start : start + 500]])
         return len(memories)
+
+    def fill_vectors(
+        self, bank: str, may_go_on: Callable[[], bool] = lambda: True
+    ) -> VectorsStand | None:
+        """Make the vectors that a bank lacks; None where there are none, or the person wants none.
+
+        The caller has asked whether the bank's workspace may be retained.
+        """
+        if "vectors" not in self.provider.capabilities:
+            return None
+        return cast("Embedding", self.provider).fill_vectors(bank, may_go_on)
 
     # reading
 

@@ -15,7 +15,8 @@ from openmem.memory.spend import read_spend
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryStatus:
     """`statements`, `pending`, `passages`, `rejected`: active ones. `waiting`: not told to the
-    provider yet. `provider_memories`: -1 when it cannot say. `problem`: "" when all is well."""
+    provider yet. `provider_memories`: -1 when it cannot say. `vectors`: -1 where none are wanted.
+    `problem`: "" when all is well."""
 
     bank: str
     provider: str
@@ -31,18 +32,21 @@ class MemoryStatus:
     size_bytes: int
     tokens_today: int
     calls_today: int
+    vectors: int = -1
+    vectors_pending: int = 0
     problem: str = ""
 
 
 def status_of(memories: Memories, bank: str) -> MemoryStatus:
     """Return how a bank fares; a provider that does not answer is a problem, not an error."""
     counts = memories.ledger.counts(bank)
-    problem = ""
+    problem, vectors = "", None
     is_ready, held, provider_waiting, size, name = False, -1, 0, 0, memories.provider.name
     try:
         status = memories.provider.status(bank)
         is_ready, held, size = status.is_ready, status.memories, status.size_bytes
         provider_waiting = status.waiting
+        vectors = status.vectors
         problem = "" if is_ready else status.detail
     except OpenmemError as error:
         problem = error.message
@@ -68,6 +72,8 @@ def status_of(memories: Memories, bank: str) -> MemoryStatus:
         size_bytes=size + _size(memories.paths),
         tokens_today=spend.tokens,
         calls_today=spend.calls,
+        vectors=vectors.filled if vectors else -1,
+        vectors_pending=vectors.pending if vectors else 0,
         problem=problem,
     )
 

@@ -27,6 +27,7 @@ from openmem.cli.commands.memory import (
 from openmem.cli.envelope import Result
 from openmem.cli.flow import typed
 from openmem.cli.options import DryRun, Json
+from openmem.cli.render.memory import vectors_text
 
 if TYPE_CHECKING:
     from openmem.memory.facade import Memories
@@ -171,9 +172,15 @@ def reindex(context: typer.Context, bank: Bank = "", json: Json = False) -> Resu
     with opened(run, scope, "write") as memories:
         target = scope.bank_to_read(bank)
         count = memories.reindex(target)
-    return Result(
-        data={"bank": target, "memories": count}, lines=(f"{target}: {count} memories told again.",)
-    )
+        # Words may leave the machine for a vector: only where this folder, or the person, says so.
+        stand = memories.fill_vectors(target) if bank or scope.decision.retain else None
+    lines = [f"{target}: {count} memories told again."]
+    if stand is not None:
+        lines.append(vectors_text(stand.filled, stand.pending))
+    if stand is not None and stand.pending:
+        lines.append("The endpoint of vectors.url gave no vectors for these.")
+    vectors = {"filled": stand.filled, "pending": stand.pending} if stand else None
+    return Result(data={"bank": target, "memories": count, "vectors": vectors}, lines=tuple(lines))
 
 
 @command(

@@ -145,6 +145,8 @@ def status_lines(status: Mapping[str, Any], *, daily_tokens: int, width: int) ->
         counts,
         f"{status['forgotten']} forgotten for good",
     ]
+    if status["vectors"] >= 0:
+        lines.append(vectors_text(status["vectors"], status["vectors_pending"]))
     waiting = status["waiting"] + status["provider_waiting"]
     if waiting:
         lines.append(f"{waiting} still to be told to the provider")
@@ -158,6 +160,11 @@ def status_lines(status: Mapping[str, Any], *, daily_tokens: int, width: int) ->
     if status["pending"]:
         lines += ["", "Look at what agents added:  openmem memory review"]
     return lines
+
+
+def vectors_text(filled: int, pending: int) -> str:
+    """Return how many memories have a vector."""
+    return f"{counted(filled, 'vector')}, {pending} to be made"
 
 
 def imported_lines(outcome: Mapping[str, Any], *, is_dry: bool) -> list[str]:

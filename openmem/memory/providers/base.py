@@ -5,7 +5,7 @@ Dropping a whole bank is not on `Provider` but on `BankAdmin`, which only the co
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Literal, NoReturn, Protocol
 
 from openmem.base.errors import OpenmemError, Unsupported
@@ -13,11 +13,12 @@ from openmem.base.light import dataclass
 from openmem.memory.model import Kind, Memory
 
 # What a provider may be able to do beyond remember, recall, forget one and status.
-Capability = Literal["listing", "erase", "drop-bank", "reflect", "consolidate", "wait"]
+Capability = Literal["listing", "erase", "drop-bank", "vectors", "reflect", "consolidate", "wait"]
 CAPABILITIES: tuple[Capability, ...] = (
     "listing",  # name every id it holds
     "erase",  # overwrite the bytes of what it forgot
     "drop-bank",
+    "vectors",  # keep what texts mean, by an endpoint of the person's, for searches by hand
     "reflect",  # answer in its own words, by a model of its own
     "consolidate",
     "wait",  # take in later than it says so, and tell when it has
@@ -72,11 +73,21 @@ class Hit:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class VectorsStand:
+    """How the vectors of a bank stand. `is_down`: the endpoint gave none at all."""
+
+    filled: int
+    pending: int
+    is_down: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ProviderStatus:
     """How a provider fares. `memories`: of one bank; -1 when it cannot say.
 
     `waiting`: taken in but not found yet; `waiting_since`: UTC text of when the oldest of these was
-    handed over, "" when it cannot say. `detail`: for people; no content.
+    handed over, "" when it cannot say. `detail`: for people; no content. `vectors`: None where the
+    person wants none.
     """
 
     name: str
@@ -86,6 +97,7 @@ class ProviderStatus:
     waiting_since: str = ""
     size_bytes: int = 0
     detail: str = ""
+    vectors: VectorsStand | None = None
 
 
 class Provider(Protocol):
@@ -115,6 +127,13 @@ class Provider(Protocol):
     def status(self, bank: str) -> ProviderStatus: ...
 
     def close(self) -> None: ...
+
+
+class Embedding(Protocol):
+    """What a provider with the capability "vectors" can do besides."""
+
+    def fill_vectors(self, bank: str, may_go_on: Callable[[], bool]) -> VectorsStand | None:
+        """Make the vectors that a bank lacks; None where the person wants none."""
 
 
 class BankAdmin(Protocol):

@@ -13,12 +13,22 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 
 from openmem.base.errors import StoreUnavailable
+from openmem.base.light import replace
 from openmem.base.paths import Paths
 from openmem.base.tokens import index_text
 from openmem.memory.model import Kind
-from openmem.memory.providers.base import Ask, Capability, Hit, Item, ProviderStatus, TimedOut
+from openmem.memory.providers.base import (
+    Ask,
+    Capability,
+    Hit,
+    Item,
+    ProviderStatus,
+    TimedOut,
+    VectorsStand,
+)
 from openmem.memory.providers.local import floor
 from openmem.memory.providers.local.bank_file import (
     IN_MEMORY,
@@ -54,7 +64,7 @@ class LocalProvider:
     """Banks as files in `memory/` of the state folder. `paths` None: one bank, in memory."""
 
     name = "local"
-    capabilities: frozenset[Capability] = frozenset(("listing", "erase", "drop-bank"))
+    capabilities: frozenset[Capability] = frozenset(("listing", "erase", "drop-bank", "vectors"))
 
     def __init__(self, paths: Paths | None) -> None:
         self._paths = paths
@@ -109,10 +119,20 @@ class LocalProvider:
             with self._file(bank).writing() as connection:
                 for memory_id in memory_ids:
                     _remove(connection, memory_id)
+            if self._has_vectors(bank):
+                from openmem.memory.providers.local import meaning
+
+                with self._bounded(bank):
+                    meaning.forget(self._stem(bank), memory_ids)
 
     def erase(self, bank: str) -> bool:
         """Overwrite what was forgotten; False while a reader holds old pages."""
         with self._lock:
+            if self._has_vectors(bank):
+                from openmem.memory.providers.local import meaning
+
+                with self._bounded(bank):
+                    meaning.tidy(self._stem(bank), self._file(bank).reading)
             return self._file(bank).erase()
 
     def drop_bank(self, bank: str) -> None:
@@ -121,10 +141,11 @@ class LocalProvider:
             file = self._files.pop(bank, None)
             if file:
                 file.close()
-            path = self._path(bank)
-            for suffix in ("-wal", "-shm", "-journal", ""):
+            path, stem = self._path(bank), self._stem(bank)
+            beside = [f"{stem}.f32", f"{stem}.json", f"{stem}.lock"]
+            for one in (*(path + suffix for suffix in ("-wal", "-shm", "-journal", "")), *beside):
                 try:
-                    os.unlink(path + suffix)
+                    os.unlink(one)
                 except FileNotFoundError:
                     pass  # most of them exist only while the bank is in use
 
@@ -132,6 +153,42 @@ class LocalProvider:
 
     def recall(self, bank: str, ask: Ask) -> list[Hit]:
         """Return what fits, best first. StoreUnavailable, TimedOut."""
+        if ask.is_quick or ask.has_floor or ask.seconds or not self._has_vectors(bank):
+            return self._by_words(bank, ask)
+        from openmem.memory.providers.local import meaning  # never on a hook's way
+
+        settings = meaning.settings_of(self._paths) if self._paths else None
+        if settings is None or self._paths is None:
+            return self._by_words(bank, ask)
+        # Asked before the lock is taken: an endpoint may take its time.
+        numbers = meaning.numbers_of(shortened(ask.text), settings, self._paths.environ)
+        hits = self._by_words(bank, replace(ask, limit=max(ask.limit, meaning.LOOKED_AT)))
+        with self._lock, self._bounded(bank):
+            reading = self._file(bank).reading
+            return meaning.fused(hits, self._stem(bank), numbers, settings.model, ask, reading)
+
+    def fill_vectors(self, bank: str, may_go_on: Callable[[], bool]) -> VectorsStand | None:
+        """Make the vectors that a bank lacks; None where the person wants none.
+
+        StoreUnavailable, InvalidConfig, Failed.
+        """
+        from openmem.memory.providers.local import meaning
+
+        settings = meaning.settings_of(self._paths) if self._paths else None
+        if settings is None or self._paths is None or not self._file(bank).exists:
+            return None
+        # A connection of its own: filling takes long, and searches must not wait for it.
+        file = BankFile(self._path(bank), bank)
+        try:
+            with self._bounded(bank):
+                found = meaning.fill_bank(
+                    self._stem(bank), file.reading, settings, self._paths.environ, may_go_on
+                )
+        finally:
+            file.close()
+        return VectorsStand(filled=found.filled, pending=found.pending, is_down=found.is_down)
+
+    def _by_words(self, bank: str, ask: Ask) -> list[Hit]:
         with self._lock:
             text = shortened(ask.text)
             names = names_in(text) if ask.has_floor else ""
@@ -165,8 +222,39 @@ class LocalProvider:
                 return ProviderStatus(name=self.name, is_ready=False, detail=error.message)
             size = os.path.getsize(path) if os.path.exists(path) else 0
             return ProviderStatus(
-                name=self.name, is_ready=True, memories=int(docs), size_bytes=size
+                name=self.name,
+                is_ready=True,
+                memories=int(docs),
+                size_bytes=size,
+                vectors=self._vectors(bank),
             )
+
+    def _vectors(self, bank: str) -> VectorsStand | None:
+        if not self._paths:
+            return None
+        from openmem.memory.providers.local import meaning
+
+        settings = meaning.settings_of(self._paths)
+        if settings is None:
+            return None
+        with self._bounded(bank):
+            found = meaning.standing_of(self._stem(bank), self._file(bank).reading, settings.model)
+        return VectorsStand(filled=found.filled, pending=found.pending)
+
+    def _stem(self, bank: str) -> str:
+        """Return what the files of a bank's vectors begin with."""
+        return f"{self._path(bank).removesuffix('.db')}.vectors"
+
+    def _has_vectors(self, bank: str) -> bool:
+        return self._paths is not None and os.path.exists(f"{self._stem(bank)}.f32")
+
+    @contextmanager
+    def _bounded(self, bank: str) -> Iterator[None]:
+        """Turn what files and SQLite raise into the one error of a bank."""
+        try:
+            yield
+        except (OSError, sqlite3.Error) as error:
+            raise unavailable(self._path(bank), error) from error
 
     def _path(self, bank: str) -> str:
         return path_of(self._paths, bank) if self._paths else IN_MEMORY
