@@ -53,7 +53,7 @@ FORMATS: Mapping[Wire, RowFormat] = {
 }
 
 _PATHS: tuple[tuple[bytes, Wire], ...] = (
-    (b"/v1/messages", "messages"),
+    (b"/messages", "messages"),
     (b"/responses", "responses"),
     (b"/chat/completions", "chat"),
 )

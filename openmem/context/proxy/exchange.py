@@ -21,7 +21,11 @@ from openmem.context.formats.view import Wire
 from openmem.context.proxy import headers as heads
 from openmem.context.proxy.client import Body, Client, Unreachable
 from openmem.context.proxy.ending import EndFinder
-from openmem.context.proxy.recording.identity import IDENTITY_HEADERS, stated_session_id
+from openmem.context.proxy.recording.identity import (
+    IDENTITY_HEADERS,
+    agent_id_of,
+    stated_session_id,
+)
 from openmem.context.proxy.recording.job import Job
 from openmem.context.proxy.recording.link import RecorderLink
 from openmem.context.proxy.recording.sent import FOR_CLEARING, FOR_THINKING, Sent
@@ -163,7 +167,7 @@ class Exchange:
         if job is None or link is None:
             return chunks
         told = self._about()["headers"]
-        sid, lane = stated_session_id(told, "", ""), told.get("x-claude-code-agent-id", "")
+        sid, lane = stated_session_id(told, "", ""), agent_id_of(told)
         is_packed = bool(heads.joined(self._scope["headers"], b"content-encoding"))
         head = b"" if is_packed else chunks[0][:_HEAD_BYTES]
         if not link.wants_view(sid, lane, size * _PACKED if is_packed else size, head):

@@ -1,4 +1,4 @@
-"""Which headers cross the proxy: all but those that belong to one connection.
+"""Which headers cross the proxy: all but those of one connection, and those meant for us.
 
 Order, duplicates and unknown names are kept. Source: RFC 9110 section 7.6.1.
 """
@@ -24,6 +24,8 @@ _HOP_BY_HOP = frozenset(
 )
 # Host is the upstream's own; Expect was answered by us, the body is at hand when we send.
 _REQUEST_ONLY = frozenset({b"host", b"expect"})
+# What our own plug-ins tell the proxy is not the provider's business.
+_OURS = b"x-openmem-"
 
 
 def _named_by_connection(pairs: Iterable[tuple[bytes, bytes]]) -> frozenset[bytes]:
@@ -50,7 +52,11 @@ def _text(raw: bytes) -> str:
 def for_upstream(pairs: Pairs) -> list[tuple[str, str]]:
     """Return a request's headers as they go upstream. `pairs`: names in lower case."""
     dropped = _HOP_BY_HOP | _REQUEST_ONLY | _named_by_connection(pairs)
-    return [(_text(name), _text(value)) for name, value in pairs if name not in dropped]
+    return [
+        (_text(name), _text(value))
+        for name, value in pairs
+        if name not in dropped and not name.startswith(_OURS)
+    ]
 
 
 def for_client(pairs: Iterable[tuple[bytes, bytes]]) -> Pairs:

@@ -23,9 +23,12 @@ from openmem.context.session import sanitize_sid
 
 _LEGACY_USER_ID = re.compile(r"_session_([0-9A-Za-z-]{8,})$")
 _FIRST_HEADERS = ("x-openmem-session-id", "x-claude-code-session-id", "session-id")
-_LAST_HEADERS = ("session_id", "x-session-id", "conversation_id")
+_LAST_HEADERS = ("session_id", "x-session-id", "x-opencode-session", "conversation_id")
+# OpenCode: a sub-agent is a session of its own, and names the one that it works for.
+_PARENT_HEADER = "x-parent-session-id"
+_CHILD_HEADERS = ("x-session-id", "x-opencode-session")
 # By these, requests of one session are worked on in order.
-LANE_HEADERS = (*_FIRST_HEADERS, *_LAST_HEADERS)
+LANE_HEADERS = (*_FIRST_HEADERS, _PARENT_HEADER, *_LAST_HEADERS)
 _ATTRIBUTION = "x-anthropic-billing-header"
 _REMINDER = "<system-reminder>"
 
@@ -47,7 +50,8 @@ _AGENTS = (("claude-cli/", "claude-code"), ("opencode/", "opencode"), ("codex", 
 def agent_of(route: str, headers: Mapping[str, str]) -> str:
     """Return the agent's name: the route's, else what the user agent tells, else ""."""
     if route:
-        return route
+        # OpenCode has a route for each provider: `opencode-anthropic`.
+        return "opencode" if route.startswith("opencode-") else route
     user_agent = headers.get("user-agent", "").lower()
     for mark, agent in _AGENTS:
         if mark in user_agent:
@@ -57,7 +61,7 @@ def agent_of(route: str, headers: Mapping[str, str]) -> str:
 
 def stated_session_id(headers: Mapping[str, str], user_id: object, prompt_cache_key: object) -> str:
     """Return the session id that the client states, sanitised; "" when it states none."""
-    for name in _FIRST_HEADERS:
+    for name in (*_FIRST_HEADERS, _PARENT_HEADER):
         sid = sanitize_sid(headers.get(name, ""))
         if sid:
             return sid
@@ -194,7 +198,10 @@ def is_retelling(*, has_tools: bool, system: Sequence[str]) -> bool:
 
 def agent_id_of(headers: Mapping[str, str]) -> str:
     """Return the id of the sub-agent that asks, "" for the main conversation."""
-    return headers.get("x-claude-code-agent-id", "") or codex_turn(headers).thread_id
+    stated = headers.get("x-claude-code-agent-id", "") or codex_turn(headers).thread_id
+    if stated or not headers.get(_PARENT_HEADER):
+        return stated
+    return next((headers[name] for name in _CHILD_HEADERS if headers.get(name)), "")
 
 
 def is_sub_agent(headers: Mapping[str, str], system: Sequence[str]) -> bool:
