@@ -3,12 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from openmem.base.paths import Paths
 from openmem.plan.action import Plan
 from openmem.plan.system import System
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Address:
+    """One of the addresses that an agent with several providers uses.
+
+    `route`: its name in the proxy's path. `upstream`: where it goes now, "" when that is already
+    us. `is_stated`: the agent's own settings say so. `default`: where it goes by itself, "" when
+    that is not known.
+    """
+
+    route: str
+    upstream: str
+    is_stated: bool = False
+    default: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,7 +34,8 @@ class Detected:
     `config_dir`, `settings_file`, `mcp_file`: where it keeps its settings; may not exist yet.
     `upstream`: where its requests go now, "" when that is already us. `upstream_source`: who says
     so: "settings", "environment" or "default". `defaults`: addresses that the agent goes to by
-    itself, first the one for how it is logged in. `is_routable`: its requests can be sent to us.
+    itself, first the one for how it is logged in. `addresses`: of an agent with several, which has
+    no `upstream` then. `is_routable`: its requests can be sent to us.
     `problems`: what keeps us from wiring it, each
     one sentence; `warnings`: what a person should know before it is wired.
     """
@@ -34,6 +50,7 @@ class Detected:
     upstream: str = ""
     upstream_source: str = "default"
     defaults: tuple[str, ...] = ()
+    addresses: tuple[Address, ...] = ()
     is_routable: bool = True
     problems: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
@@ -44,9 +61,10 @@ class Wanted:
     """What should stand in an agent's settings: True there, False not there, None as it is.
 
     `trust_hooks`: True marks them as trusted where the agent asks for that, after the person saw
-    what they run. `port`: of the proxy. `upstream`: where the agent's requests go once `proxy` is
-    False; "" for the agent's own default. `projects`: folders whose own settings are looked at
-    too, for entries of ours that stand there a second time.
+    what they run. `skill`: the page that tells the model when to use the tools. `port`: of the
+    proxy. `upstream`: where the agent's requests go once `proxy` is False; "" for the agent's own
+    default; `upstreams`: the same by route, for an agent with several. `projects`: folders whose
+    own settings are looked at too, for entries of ours that stand there a second time.
     """
 
     hooks: bool | None = True
@@ -54,8 +72,10 @@ class Wanted:
     proxy: bool | None = True
     allow_tools: bool | None = None
     trust_hooks: bool | None = None
+    skill: bool | None = True
     port: int = 8913
     upstream: str = ""
+    upstreams: Mapping[str, str] = field(default_factory=dict)
     projects: tuple[str, ...] = ()
 
 
@@ -64,9 +84,11 @@ class Wired:
     """What of ours stands in an agent's files, as a parser finds it there now.
 
     `hooks`: the agent's names of the events that run our launcher; `untrusted`: those of them that
-    the agent passes over until the person trusts them. `port`: of ours that its base
-    URL names, 0 when the URL is somebody else's (`base_url`, "" for none). `older`: entries of
-    earlier installations, each in words. `problem`: why the files cannot be read, "" when they can.
+    the agent passes over until the person trusts them. `port`: of ours that its base URL names, 0
+    when the URL is somebody else's (`base_url`, "" for none). `routes`: of an agent with several
+    addresses, those that come to us; `unrouted`: those in use that could and do not. `older`:
+    entries of earlier installations, each in words. `problem`: why the files cannot be read, ""
+    when they can.
     """
 
     hooks: tuple[str, ...] = ()
@@ -76,13 +98,17 @@ class Wired:
     port: int = 0
     allow_tools: bool = False
     command: bool = False
+    skill: bool = False
+    routes: tuple[str, ...] = ()
+    unrouted: tuple[str, ...] = ()
     older: tuple[str, ...] = ()
     problem: str = ""
 
     @property
     def is_empty(self) -> bool:
         """Whether nothing of ours is there."""
-        return not (self.hooks or self.mcp or self.port or self.allow_tools or self.command)
+        ours = (self.hooks, self.mcp, self.port, self.allow_tools, self.command, self.skill)
+        return not any(ours)
 
 
 class Agent(Protocol):
@@ -114,10 +140,19 @@ class Agent(Protocol):
         """
         ...
 
-    def unwiring(self, system: System, paths: Paths, detected: Detected, *, upstream: str) -> Plan:
+    def unwiring(
+        self,
+        system: System,
+        paths: Paths,
+        detected: Detected,
+        *,
+        upstream: str = "",
+        upstreams: Mapping[str, str] | None = None,
+    ) -> Plan:
         """Return the plan that takes out all of ours, whoever wrote it, but for the launchers.
 
-        `upstream`: where the agent's requests went before us, "" for its own default.
+        `upstream`: where the agent's requests went before us, "" for its own default; `upstreams`:
+        the same by route.
         """
         ...
 

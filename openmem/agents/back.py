@@ -8,7 +8,8 @@ Trap: the launchers belong to all agents; they go when no agent is left that run
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import json
+from collections.abc import Callable, Collection
 from dataclasses import replace
 
 from openmem.agents.launchers import (
@@ -19,7 +20,7 @@ from openmem.agents.launchers import (
     plan_launcher_removal,
 )
 from openmem.base.paths import Paths
-from openmem.plan.action import Plan
+from openmem.plan.action import Keys, Plan
 from openmem.plan.apply import preview
 from openmem.plan.receipt import receipts
 from openmem.plan.system import System
@@ -34,6 +35,32 @@ def plan_files_back(system: System, paths: Paths, files: Collection[str]) -> Pla
         if receipt.is_active and entries:
             past.append(replace(receipt, entries=entries))
     return replace(plan_back(system, paths, past), undoes=())
+
+
+def text_before(
+    system: System, paths: Paths, file: str, keys: Keys, is_ours: Callable[[str], bool]
+) -> str | None:
+    """Return the text that stood at a place of a JSON file before active runs of ours set it.
+
+    "" when nothing stood there, None when no run knows the place.
+    """
+    for receipt in receipts(paths, system):
+        for entry in receipt.entries if receipt.is_active else ():
+            for edit in entry.edits if entry.path == file else ():
+                if edit.keys != keys or edit.op != "set":
+                    continue
+                before = _decoded(edit.was)
+                if not is_ours(before):  # else an address of ours over an older one
+                    return before
+    return None
+
+
+def _decoded(source: str | None) -> str:
+    try:
+        value = json.loads(source or "null")
+    except ValueError:
+        return ""  # a damaged receipt: as if nothing had stood there
+    return value if isinstance(value, str) else ""
 
 
 def plan_without_launchers(system: System, paths: Paths) -> Plan:

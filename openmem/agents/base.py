@@ -7,7 +7,11 @@ from collections.abc import Mapping
 from openmem.agents.agent import Agent, Detected, Wanted, Wired
 from openmem.agents.claude_code.agent import ClaudeCode
 from openmem.agents.codex.agent import Codex
+from openmem.agents.cursor.agent import Cursor
+from openmem.agents.opencode.agent import OpenCode
 
-AGENTS: Mapping[str, Agent] = {agent.name: agent for agent in (ClaudeCode(), Codex())}
+AGENTS: Mapping[str, Agent] = {
+    agent.name: agent for agent in (ClaudeCode(), Codex(), OpenCode(), Cursor())
+}
 
 __all__ = ["AGENTS", "Agent", "Detected", "Wanted", "Wired"]

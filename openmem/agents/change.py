@@ -28,6 +28,7 @@ class Change:
             self.edits.append(Edit(keys=keys, op="remove"))
 
 
-def written(system: System, path: str, change: Change) -> list[Action]:
+def written(system: System, path: str, change: Change, *, strict: bool = True) -> list[Action]:
+    """Return the write of the file, or nothing to do. `strict`: its reader takes no comments."""
     why = ", ".join(dict.fromkeys(change.parts)) or "older entries"
-    return plan_json_edit(system, path, change.edits, strict=True, why=why)
+    return plan_json_edit(system, path, change.edits, strict=strict, why=why)

@@ -8,8 +8,10 @@ from openmem.plan.edit.jsonc import JsonText
 from openmem.plan.system import System
 
 
-def read_json(system: System, path: str) -> Json:
+def read_json(system: System, path: str, *, strict: bool = True) -> Json:
     """Return the value of a file, an empty table for one that is missing or blank.
+
+    `strict`: without comments and trailing commas, as most agents want it.
 
     Unparseable with line and column for what an agent would drop as a whole, and for a file
     that holds no table. Refused for a dangling link, a folder, a file we may not read.
@@ -17,7 +19,7 @@ def read_json(system: System, path: str) -> Json:
     data = system.read(path)
     if data is None or not data.strip(b" \t\r\n"):
         return {}
-    value = JsonText.parse(data, path, strict=True).value()
+    value = JsonText.parse(data, path, strict=strict).value()
     if not isinstance(value, dict):
         raise Unparseable(path, "an object is expected", line=1, column=1)
     return value

@@ -176,6 +176,14 @@ Mcp = Annotated[
         show_default=False,
     ),
 ]
+Skill = Annotated[
+    bool | None,
+    typer.Option(
+        "--skill/--no-skill",
+        help="Give the agents the skill that says when to use these tools.",
+        show_default=False,
+    ),
+]
 AllowTools = Annotated[
     bool | None,
     typer.Option(

@@ -27,7 +27,10 @@ _SOCKET_SHARE = 0.6  # of the budget; what is left is enough to do the work here
 _PORT_SECONDS = 0.15  # a loopback port answers or refuses at once, unless its queue is full
 _LINE_LIMIT_BYTES = 8 * 1024 * 1024  # what the control socket takes
 _INPUT_LIMIT_BYTES = 32 * 1024 * 1024
-_FORWARDED = ("CLAUDE_PID", "CLAUDE_PROJECT_DIR", "CLAUDE_CONFIG_DIR", "CODEX_HOME", "HOME")
+_FORWARDED = (
+    *("CLAUDE_PID", "CLAUDE_PROJECT_DIR", "CLAUDE_CONFIG_DIR", "CODEX_HOME", "XDG_CONFIG_HOME"),
+    "HOME",
+)
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -93,6 +96,10 @@ def _environ(agent: str) -> dict[str, str]:
         from openmem.hook.codex import port_in_settings
 
         port = port_in_settings(environ)
+    elif agent == "opencode":
+        from openmem.hook import opencode
+
+        port = opencode.port_in_settings(environ, os.environ.get(opencode.PROVIDER, ""))
     else:
         port = routed_port(os.environ.get("ANTHROPIC_BASE_URL", ""), agent)
     environ["OPENMEM_HOOK_PORT"] = str(port)

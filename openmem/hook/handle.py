@@ -34,8 +34,10 @@ from openmem.hook.payload import Moment, decode, moment_of
 from openmem.hook.remembering import hand_over, recall_text
 
 EVENTS = ("session-start", "prompt", "stop")
-_CODEX = "codex"
-AGENTS = ("claude-code", _CODEX)
+_CLAUDE, _CODEX, _CURSOR, _OPENCODE = "claude-code", "codex", "cursor", "opencode"
+AGENTS = (_CLAUDE, _CODEX, _CURSOR, _OPENCODE)
+# They add what a start says once more on every resume, or store it as a part of the session.
+_TOLD_FOR_GOOD = (_CODEX, _OPENCODE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,6 +94,12 @@ def handle(
     if event not in EVENTS or agent not in AGENTS:
         note(paths, event, agent, "unknown event or agent")
         return HookReply()
+    if agent == _CLAUDE and "cursor_version" in payload:
+        return HookReply()  # Cursor runs Claude Code's hooks too; its own are wired beside them
+    if agent == _CURSOR:
+        from openmem.hook import cursor
+
+        payload = cursor.common(payload)
     moment = moment_of(payload, environ)
     sid = sanitize_sid(moment.session_id)
     if not sid:
@@ -200,6 +208,11 @@ def _reply(
             retain(session)
         return HookReply()  # anything printed here can send the agent into another round
     pieces = []
+    if session.agent == _CURSOR and event == "prompt":
+        # Nothing can be told here, and the turn's other half comes with the reply.
+        if session.decision.retain:
+            retain(session)
+        return HookReply(stdout=_output(session.agent, event, ""))
     if event == "prompt":
         words = session.moment.prompt.split(None, 1)
         if words[:1] == [texts.TRIM_COMMAND]:
@@ -207,21 +220,39 @@ def _reply(
                 request_trim(paths, session.sid)
             if len(words) == 1:
                 said = texts.TRIM_REQUESTED if is_routed else texts.TRIM_UNROUTED
+                if (
+                    session.agent == _OPENCODE
+                ):  # where nothing can stand in place of a model's reply
+                    said = f"{said} {texts.SAY_SO}"
+                    return HookReply(stdout=_output(session.agent, event, said))
                 return HookReply(stdout=texts.block_output(said))
     elif is_routed and _has_tools(session.agent, environ) and not _was_told(session):
         pieces.append(texts.session_start_text(session.sid))
     if session.decision.recall:
         pieces.append(recall(event, session))
-    return HookReply(stdout=texts.context_output(event, "\n\n".join(p for p in pieces if p)))
+    text = "\n\n".join(p for p in pieces if p)
+    return HookReply(stdout=_output(session.agent, event, text))
+
+
+def _output(agent: str, event: str, text: str) -> str:
+    """Return stdout that puts a text before the model, in the agent's own form."""
+    if agent == _CURSOR:
+        from openmem.hook import cursor
+
+        return cursor.output(event, text)
+    if agent == _OPENCODE and text:
+        text = texts.reminder(text)
+    return texts.context_output(event, text)
 
 
 def _was_told(session: Session) -> bool:
     """Return whether the session holds our text already, and its agent would add it once more.
 
-    Claude Code leaves out what it was told before; Codex adds it again on every resume.
+    Claude Code leaves out what it was told before; Codex adds it again on every resume, and
+    OpenCode keeps it as a part of the session.
     """
     is_resumed = session.moment.source == "resume" and session.is_known
-    return session.agent == _CODEX and is_resumed
+    return session.agent in _TOLD_FOR_GOOD and is_resumed
 
 
 def _has_tools(agent: str, environ: Mapping[str, str]) -> bool:
@@ -231,6 +262,14 @@ def _has_tools(agent: str, environ: Mapping[str, str]) -> bool:
         from openmem.hook import codex  # only what runs for Codex pays for it
 
         return codex.has_tools(environ)
+    if agent == _OPENCODE:
+        from openmem.hook import opencode
+
+        return opencode.has_tools(environ)
+    if agent == _CURSOR:
+        from openmem.hook import cursor
+
+        return cursor.has_tools(environ)
     home = environ.get("HOME", "")
     folder = environ.get("CLAUDE_CONFIG_DIR", "") or home
     try:

@@ -42,17 +42,21 @@ _DAY_SECONDS = 86_400
 
 Readers = Callable[..., Reading]
 READERS: dict[str, Readers] = {"claude-code": read_transcript}
+# Their turns come with the order: a database that the agent writes to, or nothing at all, is there.
+HANDED_OVER = ("opencode", "cursor")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Order:
-    """What the hook handed over. `last_message`: "" when there is none or it is long."""
+    """What the hook handed over. `last_message`: "" when there is none or it is long. `prompt`: of
+    a turn that is handed over whole, by an agent without a transcript to read on."""
 
     sid: str
     agent: str
     folder: str
     transcript: str
     last_message: str = ""
+    prompt: str = ""
 
 
 def main() -> int:
@@ -72,7 +76,7 @@ def main() -> int:
 
 def keep(order: Order, paths: Paths, *, late_seconds: float = LATE_SECONDS) -> int:
     """Keep what was said since the last time and return how many passages are new."""
-    if order.agent not in READERS:
+    if order.agent not in READERS and order.agent not in HANDED_OVER:
         return 0
     actor = Actor(kind="agent", name=order.agent)
     scope = scope_of(order.folder, paths, actor, session_id=order.sid)
@@ -122,6 +126,12 @@ def _read(
     order: Order, cursor: Cursor, digest: Callable[[bytes], str], late_seconds: float
 ) -> Reading:
     """Return what is new, the last message included, also when the file does not hold it yet."""
+    if order.agent in HANDED_OVER:
+        said = (
+            Said(role="user", text=order.prompt),
+            Said(role="assistant", text=order.last_message),
+        )
+        return Reading(cursor=cursor, said=[one for one in said if one.text.strip()])
     reader = READERS[order.agent]
     deadline = time.monotonic() + late_seconds
     wanted = normalised(without_own_text(order.last_message))
@@ -212,7 +222,7 @@ def _order_of(data: bytes) -> Order | None:
         return None
     if not isinstance(value, dict):
         return None
-    names = ("sid", "agent", "folder", "transcript", "last_message")
+    names = ("sid", "agent", "folder", "transcript", "last_message", "prompt")
     texts = {name: value.get(name, "") for name in names}
     if not all(isinstance(text, str) for text in texts.values()) or not texts["sid"]:
         return None

@@ -29,6 +29,8 @@ _BUSY_SECONDS = 0.1
 _LEAST_PROMPT = 8  # characters; "ok", "go on"
 # A pipe takes this much before anybody reads; a longer last message is found in the transcript.
 _MESSAGE_CHARACTERS = 12_000
+_HANDED_OVER = ("opencode", "cursor")
+_HANDED_BYTES = 14_000
 
 
 def recall_text(event: str, session: Session, paths: Paths) -> str:
@@ -103,18 +105,28 @@ def hand_over(session: Session, paths: Paths, environ: Mapping[str, str]) -> Non
         return
     from openmem.hook.detached import start_detached
 
-    message = session.moment.last_message
+    message, prompt = session.moment.last_message, ""
+    if session.agent in _HANDED_OVER:  # no file of theirs can be read on, so the turn comes whole
+        message, prompt = _fitting(message), _fitting(session.moment.prompt)
     order = {
         "sid": session.sid,
         "agent": session.agent,
         "folder": session.workspace.folder,
         "transcript": session.moment.transcript_path,
         "last_message": message if len(message) <= _MESSAGE_CHARACTERS else "",
+        "prompt": prompt,
     }
     try:
         start_detached("openmem.hook.keep", _encoded(order), paths.environ)
     except OSError as error:
         note(paths, "stop", session.agent, f"not kept: {os.strerror(error.errno or 0)}")
+    except ValueError:
+        note(paths, "stop", session.agent, "not kept: too much to hand over")
+
+
+def _fitting(text: str) -> str:
+    """Return as much of a text's beginning as two of them may take of the pipe, escaped."""
+    return text.encode("utf-8", "replace")[:_HANDED_BYTES].decode("utf-8", "ignore")
 
 
 def _encoded(order: Mapping[str, str]) -> bytes:

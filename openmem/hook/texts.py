@@ -24,6 +24,7 @@ _START = (
 )
 
 TRIM_REQUESTED = "openmem: a trim of this session is requested."
+SAY_SO = "Say so in one sentence; if more was asked, do it."
 TRIM_UNROUTED = (
     "openmem: this session does not go through the openmem proxy, so there is nothing to trim. "
     "See: openmem status"
@@ -35,6 +36,11 @@ _EVENT_NAMES = {"session-start": "SessionStart", "prompt": "UserPromptSubmit"}
 def session_start_text(sid: str) -> str:
     """Return what a session is told at its start; under 600 characters for any id."""
     return _START.format(*SEARCH_TOOLS, sid=sid)
+
+
+def reminder(text: str) -> str:
+    """Return a text as a program's word, for an agent that puts it into the person's message."""
+    return f"<system-reminder>\n{text}\n</system-reminder>"
 
 
 def context_output(event: str, text: str) -> str:

@@ -6,7 +6,7 @@ and tested without a machine.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from openmem.agents.agent import Detected
@@ -17,13 +17,22 @@ from openmem.base.settings import Value
 class KnownAgent:
     """One agent openmem can wire. `detected`: None when it is not on this machine.
 
-    `upstream`: the address its requests went to before us.
+    `upstream`: the address its requests went to before us. `upstreams`: the same by route, for an
+    agent with several.
     """
 
     name: str
     title: str
     detected: Detected | None = None
     upstream: str = ""
+    upstreams: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def routes(self) -> Mapping[str, str]:
+        """Every route of the proxy that is this agent's → its upstream."""
+        if self.detected is None or not self.detected.is_routable:
+            return {}
+        return self.upstreams if self.detected.addresses else {self.name: self.upstream}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +83,15 @@ class Facts:
         """Return how people call an agent."""
         agent = self.agent(name)
         return agent.title if agent else name
+
+    def routes_of(self, names: Iterable[str]) -> dict[str, str]:
+        """Return the proxy's routes for these agents → their upstreams."""
+        return {
+            route: upstream
+            for name in names
+            if (agent := self.agent(name)) is not None
+            for route, upstream in agent.routes.items()
+        }
 
     def upstream_of(self, name: str) -> str:
         """Return where an agent's requests went before us."""

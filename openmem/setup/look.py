@@ -6,8 +6,9 @@ Nothing is written and nothing but loopback is spoken to, so a dry run may call 
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping, Sequence
 
-from openmem.agents.agent import Detected
+from openmem.agents.agent import Address, Detected
 from openmem.agents.base import AGENTS
 from openmem.base.config import Config, load_config
 from openmem.base.errors import InvalidConfig, Missing
@@ -75,11 +76,29 @@ def _agents(system: System, config: Config | None) -> tuple[KnownAgent, ...]:
     known = []
     for agent in AGENTS.values():
         detected = agent.detect(system, system.environ)
-        upstream = _upstream(detected, config.routes.get(agent.name, "") if config else "")
+        routes = config.routes if config else {}
         known.append(
-            KnownAgent(name=agent.name, title=agent.title, detected=detected, upstream=upstream)
+            KnownAgent(
+                name=agent.name,
+                title=agent.title,
+                detected=detected,
+                upstream=_upstream(detected, routes.get(agent.name, "")),
+                upstreams=_upstreams(detected.addresses if detected else (), routes),
+            )
         )
     return tuple(known)
+
+
+def _upstreams(addresses: Sequence[Address], routes: Mapping[str, str]) -> dict[str, str]:
+    """Return the same for each of several addresses; one of which nothing is known is left out."""
+    found = {}
+    for one in addresses:
+        route = routes.get(one.route, "")
+        stated = one.upstream if one.is_stated else ""
+        upstream = stated or route or one.upstream or one.default
+        if upstream:
+            found[one.route] = upstream
+    return found
 
 
 def _upstream(detected: Detected | None, route: str) -> str:

@@ -98,9 +98,9 @@ def prove_proxy(paths: Paths, choice: Choice) -> Proof:
     told = []
     outcome: Literal["ok", "warning"] = "ok"
     advice = ""
-    for agent in choice.agents:
-        where = urlsplit(choice.upstreams[agent]).netloc.rpartition("@")[2]
-        reach = reach_upstream(status.port, agent)
+    for route, upstream in choice.upstreams.items():
+        where = urlsplit(upstream).netloc.rpartition("@")[2]
+        reach = reach_upstream(status.port, route)
         if reach.is_reached:
             told.append(f"{place} → {where}, {1000 * reach.seconds:.0f} ms round trip")
         else:
@@ -124,6 +124,7 @@ def prove_agent(system: System, paths: Paths, facts: Facts, choice: Choice, name
     for word, is_wanted, is_there in (
         ("hooks", choice.hooks, len(wired.hooks) == len(AGENTS[name].events)),
         ("MCP", choice.mcp, wired.mcp),
+        ("skill", choice.skill, wired.skill),
         ("address", choice.has_proxy and known.detected.is_routable, wired.port == choice.port),
     ):
         if is_wanted:

@@ -97,6 +97,15 @@ QUESTIONS: tuple[Question, ...] = (
         when=_has_agents,
     ),
     Question(
+        name="skill",
+        kind="bool",
+        flag="--skill/--no-skill",
+        ask="Give the agents the skill that says when to use these tools?",
+        help="Give the agents the skill that says when to use these tools.",
+        default=lambda facts: True,
+        when=lambda facts, answers: _has_agents(facts, answers) and bool(answers.get("mcp")),
+    ),
+    Question(
         name="allow_tools",
         kind="bool",
         flag="--allow-tools/--no-allow-tools",

@@ -45,8 +45,9 @@ from openmem.setup.provider import (
 class Choice:
     """The answers, decided. `agents`: to be wired, all of them found; `port`: free or ours.
 
-    `wanted_port`: the one that was asked for, which may be taken. `missing`: agents that were named
-    and are not on this machine. `is_plugin`: the provider's own plug-in is wanted for our hooks.
+    `wanted_port`: the one that was asked for, which may be taken. `upstreams`: by route. `missing`:
+    agents that were named and are not on this machine. `is_plugin`: the provider's own plug-in is
+    wanted for our hooks.
     """
 
     agents: tuple[str, ...]
@@ -65,6 +66,7 @@ class Choice:
     server: Server | None = None
     trust_hooks: bool | None = None
     is_plugin: bool = False
+    skill: bool = True
 
 
 def decide(
@@ -87,7 +89,7 @@ def decide(
     check_exclusive(is_plugin=is_plugin, hooks=stated_hooks)
     named = answered.names("agents")
     agents = tuple(name for name in named if name in facts.found_names)
-    upstreams = {name: facts.upstream_of(name) for name in agents}
+    upstreams = facts.routes_of(agents)
     if "claude-code" in agents and answered.text("upstream"):
         upstreams["claude-code"] = answered.text("upstream").rstrip("/")
     return Choice(
@@ -96,6 +98,7 @@ def decide(
         hooks=answered.flag("hooks") and not is_plugin,
         is_plugin=is_plugin,
         mcp=answered.flag("mcp"),
+        skill=answered.flag("skill"),
         # Only a yes or a stated no touches permissions and trust: they are the person's own.
         allow_tools=answered.flag("allow_tools") if "allow_tools" in answered.stated else None,
         trust_hooks=answered.flag("trust_hooks") if "trust_hooks" in answered.stated else None,
@@ -194,7 +197,9 @@ def wanted_of(choice: Choice, facts: Facts, name: str) -> Wanted:
         allow_tools=choice.allow_tools,
         trust_hooks=choice.trust_hooks,
         port=choice.port,
+        skill=choice.skill,
         upstream=choice.upstreams.get(name, ""),
+        upstreams=choice.upstreams,
         projects=(facts.project,) if facts.project else (),
     )
 

@@ -86,7 +86,7 @@ def plan_tools(
         values: dict[str, Value] = {"agents.mcp": mcp_of}
         why = f"the agents' tools are {mcp_of}'s"
         plan = Plan(actions=tuple(plan_config(system, paths, values=values, routes={}, why=why)))
-    wanted = Wanted(hooks=None, mcp=server is None, proxy=None, allow_tools=allow_tools)
+    wanted = Wanted(hooks=None, mcp=server is None, proxy=None, skill=None, allow_tools=allow_tools)
     for known in agents:
         assert known.detected is not None  # taken from `found_or_missing`
         if server is not None and not can_take(known.name):
@@ -108,8 +108,13 @@ def plan_unwiring(system: System, paths: Paths, agents: Sequence[KnownAgent], fa
     plan = Plan()
     for known in agents:
         if known.detected is not None:
-            upstream = before_us(known)
-            plan += AGENTS[known.name].unwiring(system, paths, known.detected, upstream=upstream)
+            plan += AGENTS[known.name].unwiring(
+                system,
+                paths,
+                known.detected,
+                upstream=before_us(known),
+                upstreams=known.upstreams,
+            )
             plan += plan_provider_server(preview(plan, system), paths, known.detected, None)
     ahead = preview(plan, system)
     if any(_runs_launchers(ahead, paths, known) for known in facts.agents):
@@ -139,7 +144,13 @@ def plan_addresses(
         if port is None and not wired.port:
             continue  # it does not come to us, or its files cannot be read: nothing to take out
         wanted = Wanted(
-            hooks=None, mcp=None, proxy=port is not None, port=port or 0, upstream=before_us(known)
+            hooks=None,
+            mcp=None,
+            skill=None,
+            proxy=port is not None,
+            port=port or 0,
+            upstream=before_us(known),
+            upstreams=known.upstreams,
         )
         plan += agent.wiring(system, paths, known.detected, wanted)
     return plan

@@ -206,5 +206,7 @@ def test_the_registry_names_its_agents() -> None:
     assert {name: agent.name for name, agent in AGENTS.items()} == {
         "claude-code": "claude-code",
         "codex": "codex",
+        "opencode": "opencode",
+        "cursor": "cursor",
     }
     assert AGENTS["claude-code"].events == ("SessionStart", "UserPromptSubmit", "Stop")

@@ -209,10 +209,20 @@ def test_the_predecessors_skill_goes_and_undo_brings_it_back(person: Person) -> 
     skill = person.write(
         person.home / ".claude/skills/openmem/SKILL.md", "Use memory_search of OpenMem."
     )
-    person.wire()
+    person.wire(skill=None)
     assert not skill.exists()
     person.undo()
-    assert skill.exists()
+    assert skill.read_text() == "Use memory_search of OpenMem."
+
+
+def test_our_skill_takes_the_predecessors_place_and_undo_brings_it_back(person: Person) -> None:
+    """Issue 7 part 4: one skill of that name, and it is about tools that are there."""
+    old = "Use memory_search of OpenMem."
+    skill = person.write(person.home / ".claude/skills/openmem/SKILL.md", old)
+    person.wire()
+    assert person.wired().skill and "smart_compact_search" in skill.read_text()
+    person.undo()
+    assert skill.read_text() == old
 
 
 @pytest.mark.parametrize("text", ["My own notes on openmem.", "memory_search of another"])

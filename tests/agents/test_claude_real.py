@@ -217,7 +217,7 @@ def test_a_byte_order_mark_does_no_harm(bench: Bench) -> None:
 
 def test_hooks_of_a_removed_installation_say_nothing(bench: Bench) -> None:
     """Design 4: fail open: the package is gone, the entries are still there."""
-    bench.wire(proxy=None, mcp=None)
+    bench.wire(proxy=None, mcp=None, skill=None)
     launcher = Path(launcher_path(bench.person.paths, HOOK))
     lines = launcher.read_text().splitlines()
     lines = ["python='/no/python'" if line.startswith("python=") else line for line in lines]

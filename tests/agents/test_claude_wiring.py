@@ -288,7 +288,7 @@ def test_a_project_with_an_address_of_its_own_is_said(person: Person) -> None:
 
 def test_only_the_server_is_wired_when_only_it_is_wanted(person: Person) -> None:
     """Design 5: `install-mcp` is only the MCP entry."""
-    plan = person.wire(hooks=None, proxy=None)
+    plan = person.wire(hooks=None, proxy=None, skill=None)
     assert {a.path for a in plan.actions if isinstance(a, WriteFile)} == {
         str(person.state),
         launcher_path(person.paths, MCP),

@@ -26,7 +26,13 @@ class ClaudeCode:
         return wiring.plan_wiring(system, paths, detected, wanted)
 
     def unwiring(
-        self, system: System, paths: Paths, detected: Detected, *, upstream: str = ""
+        self,
+        system: System,
+        paths: Paths,
+        detected: Detected,
+        *,
+        upstream: str = "",
+        upstreams: Mapping[str, str] | None = None,
     ) -> Plan:
         return unwiring.plan_unwiring(system, paths, detected, upstream=upstream)
 

@@ -8,6 +8,8 @@ Source: users' reports 7 and 10.
 
 from __future__ import annotations
 
+import posixpath
+
 from openmem.agents.agent import Detected, Wanted
 from openmem.agents.change import Change, written
 from openmem.agents.claude_code.older import hooks_to_remove, servers_to_remove
@@ -21,6 +23,7 @@ from openmem.agents.claude_code.places import (
 )
 from openmem.agents.entries import Entry
 from openmem.agents.reading import read_or_none, table_at, text_at
+from openmem.agents.skill import is_older_skill, skill_file
 from openmem.base.errors import OpenmemError
 from openmem.base.paths import Paths
 from openmem.base.route import routed_port
@@ -86,14 +89,14 @@ def _projects(state: Json, wanted: Wanted) -> list[str]:
 
 def plan_without_older_skill(system: System, found: Places) -> list[Action]:
     """Return the removal of the skill that OpenMem 0.8 brought; its words are about its tools."""
-    folder = found.older_skill
-    path = f"{folder}/SKILL.md"
+    path = skill_file(found.skills)
+    folder = posixpath.dirname(path)
     try:
         there = system.stat(folder)
         text = system.read(path) if there is not None and there.kind == "dir" else None
     except OpenmemError:
         return []  # unreadable: not recognisable as anybody's
-    if text is None or b"memory_" not in text or b"openmem" not in text.lower():
+    if text is None or not is_older_skill(text):
         return []
     if there is not None and there.is_link:
         step = f"Remove the link {folder}; it points to the skill of OpenMem 0.8."

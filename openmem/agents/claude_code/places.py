@@ -45,9 +45,9 @@ class Places:
         return f"{self.config_dir}/commands/{COMMAND}.md"
 
     @property
-    def older_skill(self) -> str:
-        """The folder of the skill that OpenMem 0.8 brought."""
-        return f"{self.config_dir}/skills/openmem"
+    def skills(self) -> str:
+        """The folder of skills."""
+        return f"{self.config_dir}/skills"
 
 
 def places(environ: Mapping[str, str], home: str) -> Places:

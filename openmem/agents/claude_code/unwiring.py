@@ -11,6 +11,7 @@ from openmem.agents.agent import Detected, Wanted
 from openmem.agents.back import plan_files_back
 from openmem.agents.claude_code.places import SERVER, cache_folder, places_of
 from openmem.agents.claude_code.wiring import plan_wiring
+from openmem.agents.skill import skill_file
 from openmem.base.paths import Paths
 from openmem.plan.action import Left, Plan
 from openmem.plan.apply import preview
@@ -20,9 +21,13 @@ from openmem.plan.system import System
 def plan_unwiring(system: System, paths: Paths, detected: Detected, *, upstream: str) -> Plan:
     """Return the plan; empty when nothing of ours is there. Unparseable, Refused as for wiring."""
     found = places_of(detected)
-    back = plan_files_back(system, paths, {found.settings, found.state, found.command})
+    back = plan_files_back(
+        system, paths, {found.settings, found.state, found.command, skill_file(found.skills)}
+    )
     ahead = preview(back, system)
-    nothing = Wanted(hooks=False, mcp=False, proxy=False, allow_tools=False, upstream=upstream)
+    nothing = Wanted(
+        hooks=False, mcp=False, proxy=False, skill=False, allow_tools=False, upstream=upstream
+    )
     rest = plan_wiring(ahead, paths, detected, nothing)
     return back + rest + Plan(left=_logs(system, paths))
 

@@ -25,6 +25,7 @@ from openmem.agents.claude_code.places import (
 from openmem.agents.entries import hooks_in, is_our_server, mentions
 from openmem.agents.launchers import HOOK, MCP, hook_command, launcher_path
 from openmem.agents.reading import list_at, read_json, text_at
+from openmem.agents.skill import has_skill
 from openmem.base.errors import OpenmemError
 from openmem.base.paths import Paths
 from openmem.base.route import routed_port
@@ -70,5 +71,6 @@ def read_wired(system: System, paths: Paths, detected: Detected) -> Wired:
         port=routed_port(url, NAME),
         allow_tools=any(one in allowed for one in (WIDE_PERMISSION, *PERMISSIONS)),
         command=command.is_ours(system, found),
+        skill=has_skill(system, found.skills),
         older=tuple(older),
     )

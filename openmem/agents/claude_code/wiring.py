@@ -41,9 +41,10 @@ from openmem.agents.claude_code.places import (
 from openmem.agents.entries import is_our_server
 from openmem.agents.launchers import HOOK, MCP, hook_command, launcher_path, plan_launchers
 from openmem.agents.reading import list_at, read_json, table_at, text_at, value_at
+from openmem.agents.skill import plan_skill, skill_warnings
 from openmem.base.paths import Paths, display
 from openmem.base.route import base_url, routed_port
-from openmem.plan.action import Action, Edit, Json, Plan
+from openmem.plan.action import Action, Edit, Json, ManualStep, Plan
 from openmem.plan.receipt import receipts
 from openmem.plan.system import System
 
@@ -66,6 +67,11 @@ def plan_wiring(system: System, paths: Paths, detected: Detected, wanted: Wanted
     actions += plan_launchers(system, paths, names)
     if wanted.hooks is not None:
         actions += command.plan_command(system, found, is_wanted=wanted.hooks)
+    if wanted.hooks:
+        # Ours is written over it; a link is the person's to remove.
+        older = plan_without_older_skill(system, found)
+        actions += [step for step in older if not wanted.skill or isinstance(step, ManualStep)]
+    actions += plan_skill(system, found.skills, is_wanted=wanted.skill)
     actions += written(system, found.state, state_change)
     # Last: from here on the agent's requests come to us.
     actions += written(system, found.settings, settings_change)
@@ -75,8 +81,9 @@ def plan_wiring(system: System, paths: Paths, detected: Detected, wanted: Wanted
         more, more_named = plan_elsewhere(system, state, found, wanted)
         actions += more
         named += more_named
+    if wanted.skill:
+        warnings += skill_warnings(system, found.skills, paths.home)
     if wanted.hooks:
-        actions += plan_without_older_skill(system, found)
         warnings += command.warnings(system, found, paths.home)
     if wanted.mcp:
         warnings += _foreign_server(state, paths, found)

@@ -42,6 +42,10 @@ class Places:
         return f"{self.config_dir}/hooks.json"
 
     @property
+    def skills(self) -> str:
+        return f"{self.config_dir}/skills"
+
+    @property
     def login(self) -> str:
         return f"{self.config_dir}/auth.json"
 

@@ -14,6 +14,7 @@ from openmem.agents.codex.places import places_of
 from openmem.agents.codex.settings import read_toml
 from openmem.agents.codex.wiring import plan_wiring
 from openmem.agents.reading import read_json
+from openmem.agents.skill import skill_file
 from openmem.base.paths import Paths
 from openmem.plan.action import Plan
 from openmem.plan.apply import preview
@@ -25,12 +26,12 @@ def plan_unwiring(system: System, paths: Paths, detected: Detected, *, upstream:
     """Return the plan; empty when nothing of ours is there. Unparseable, Refused as for wiring."""
     found = places_of(detected)
     ours = trust.our_hooks(found, read_json(system, found.hooks), paths)
-    back = plan_files_back(system, paths, {found.config, found.hooks})
+    back = plan_files_back(system, paths, {found.config, found.hooks, skill_file(found.skills)})
     ahead = preview(back, system)
     left = trust.distrust_edits(ours, read_toml(ahead, found.config))
     if left:
         why = "its hooks trusted no more"
         back += Plan(actions=tuple(plan_toml_edit(ahead, found.config, left, why=why)))
         ahead = preview(back, system)
-    nothing = Wanted(hooks=False, mcp=False, proxy=False, allow_tools=None, upstream=upstream)
+    nothing = Wanted(hooks=False, mcp=False, proxy=False, skill=False, upstream=upstream)
     return back + plan_wiring(ahead, paths, detected, nothing)

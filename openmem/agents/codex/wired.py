@@ -12,6 +12,7 @@ from openmem.agents.codex.settings import provider_in_force, read_toml
 from openmem.agents.entries import hooks_in, is_our_server, mentions
 from openmem.agents.launchers import HOOK, MCP, launcher_path
 from openmem.agents.reading import read_json, text_at, value_at
+from openmem.agents.skill import has_skill
 from openmem.base.errors import OpenmemError
 from openmem.base.paths import Paths
 from openmem.base.route import routed_port
@@ -52,6 +53,7 @@ def read_wired(system: System, paths: Paths, detected: Detected) -> Wired:
         mcp=has_server and value_at(server, ("enabled",)) is not False,
         base_url=url,
         port=routed_port(url, NAME),
+        skill=has_skill(system, found.skills),
         allow_tools=text_at(server, ("default_tools_approval_mode",)) == "approve",
         older=tuple(older),
     )

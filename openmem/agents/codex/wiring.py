@@ -26,6 +26,7 @@ from openmem.agents.codex.settings import (
 from openmem.agents.entries import Entry, hooks_in, is_our_server, mentions
 from openmem.agents.launchers import HOOK, MCP, launcher_path, plan_launchers
 from openmem.agents.reading import read_json, table_at, value_at
+from openmem.agents.skill import plan_skill, skill_warnings
 from openmem.base.errors import Refused
 from openmem.base.own_tools import ASKING
 from openmem.base.paths import Paths, display
@@ -53,6 +54,7 @@ def plan_wiring(system: System, paths: Paths, detected: Detected, wanted: Wanted
     config, hooks = read_toml(system, found.config), read_json(system, found.hooks)
     names = ((HOOK,) if wanted.hooks else ()) + ((MCP,) if wanted.mcp else ())
     actions: list[Action] = plan_launchers(system, paths, names)
+    actions += plan_skill(system, found.skills, is_wanted=wanted.skill)
     hook_actions = _hook_actions(system, paths, found, hooks, wanted)
     actions += hook_actions
     change, warnings = Change(), []
@@ -67,6 +69,8 @@ def plan_wiring(system: System, paths: Paths, detected: Detected, wanted: Wanted
         # Last: from here on the agent's requests come to us.
         why = ", ".join(dict.fromkeys(change.parts)) or "older entries"
         actions += plan_toml_edit(system, found.config, change.edits, why=why)
+    if wanted.skill:
+        warnings += skill_warnings(system, found.skills, paths.home)
     if wanted.mcp:
         warnings += _foreign_server(config, paths, found)
     if wanted.proxy:

@@ -50,6 +50,7 @@ def install(
     hooks: opt.Hooks = None,
     trust_hooks: opt.TrustHooks = None,
     mcp: opt.Mcp = None,
+    skill: opt.Skill = None,
     proxy: opt.Proxy = None,
     allow_tools: opt.AllowTools = None,
     dry_run: opt.DryRun = False,
@@ -58,7 +59,7 @@ def install(
     json: opt.Json = False,
     quiet: opt.Quiet = False,
 ) -> Result:
-    """Wire agents: hooks, search tools and the proxy's address, all unless switched off."""
+    """Wire agents: hooks, search tools, skill and the proxy's address, unless switched off."""
     import os
 
     from openmem.cli.flow import Telling, Wish, carry_out
@@ -87,7 +88,8 @@ def install(
         has_proxy=has_proxy,
         port=facts.port,
         wanted_port=facts.wanted_port,
-        upstreams={one.name: one.upstream for one in known},
+        skill=skill is not False,
+        upstreams=facts.routes_of(one.name for one in known),
         has_service=bool(facts.service_manager),
         provider=facts.provider,
         store_git=None,

@@ -40,19 +40,21 @@ def at_a_glance(
         ],
         gap=3,
     )
-    rows = [["AGENT", "HOOKS", "MCP", "PROXY", "LAST DELIVERED"]]
+    rows = [["AGENT", "HOOKS", "MCP", "PROXY", "SKILL", "LAST DELIVERED"]]
     problems = []
     for one in sick:
         problems += wrapped(visible(tilde(f"store: {one.detail}", home)), width)
     for agent in agents:
         if not agent["is_found"]:
-            rows.append([agent["name"], "–", "–", "–", "not found"])
+            rows.append([agent["name"], "–", "–", "–", "–", "not found"])
             continue
         rows.append(
             [
                 visible(f"{agent['name']} {agent['version']}".rstrip()),
                 _hooks(agent),
-                *("yes" if agent[part] else "no" for part in ("mcp", "proxy")),
+                _yes(agent["mcp"]),
+                _proxy(agent),
+                _yes(agent["skill"]),
                 _delivered(agent, now_seconds),
             ]
         )
@@ -68,6 +70,18 @@ def _hooks(agent: Mapping[str, Any]) -> str:
     if agent["hooks"] and agent["untrusted_hooks"]:
         return "untrusted"
     return "yes" if agent["hooks"] else "no"
+
+
+def _yes(is_there: bool) -> str:
+    return "yes" if is_there else "no"
+
+
+def _proxy(agent: Mapping[str, Any]) -> str:
+    """Return whether its requests come to us: some of them, where only some of its addresses do;
+    a dash, where the agent takes no other address."""
+    if not agent["proxy"]:
+        return "no" if agent["is_routable"] else "–"
+    return "some" if agent["unrouted"] else "yes"
 
 
 def _delivered(agent: Mapping[str, Any], now_seconds: float) -> str:

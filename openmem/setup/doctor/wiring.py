@@ -122,6 +122,7 @@ def _wired(name: str, events: tuple[str, ...], version: str, wired: Wired) -> li
         "hooks": bool(wired.hooks),
         "MCP": wired.mcp,
         "proxy": bool(wired.port),
+        "skill": wired.skill,
     }
     missing = [event for event in events if event not in wired.hooks]
     if wired.hooks and missing:
@@ -142,6 +143,16 @@ def _wired(name: str, events: tuple[str, ...], version: str, wired: Wired) -> li
                 subject=name,
                 detail=f"hooks that it passes over until trusted: {', '.join(wired.untrusted)}",
                 advice=f"in the agent: /hooks;  or: {install} --trust-hooks",
+            )
+        )
+    if wired.port and wired.unrouted:
+        older.append(
+            Finding(
+                name="agent",
+                outcome="warning",
+                subject=name,
+                detail=f"in use and not sent to the proxy: {', '.join(wired.unrouted)}",
+                advice=install,
             )
         )
     has = [word for word, there in parts.items() if there]
@@ -218,14 +229,14 @@ def _is_recent(line: str) -> bool:
 
 
 def addressed_ports(system: System, paths: Paths) -> dict[str, int]:
-    """Return agent → port of ours that its settings name; agents that go elsewhere are left out."""
+    """Return route → port of ours that agents' settings name; what goes elsewhere is left out."""
     ports = {}
     for agent in AGENTS.values():
         detected = agent.detect(system, system.environ)
         if detected is not None and not detected.problems:
             wired = agent.wired(system, paths, detected)
-            if wired.port:
-                ports[agent.name] = wired.port
+            for route in wired.routes or (agent.name,) if wired.port else ():
+                ports[route] = wired.port
     return ports
 
 
