@@ -175,11 +175,13 @@ def test_two_installers_at_once_both_end_well_and_everything_is_wired_once(home:
 
 
 _REWRITER = """
-import re, sys, time
+import re, signal, sys, time
+stop = []
+signal.signal(signal.SIGTERM, lambda *_: stop.append(1))  # ends between two writes
 path = sys.argv[1]
 count = 0
 print("ready", flush=True)
-while True:
+while not stop:
     with open(path, encoding="utf-8") as file:
         text = file.read()
     if "counter" in text:
@@ -208,14 +210,12 @@ def test_an_agent_that_rewrites_its_file_every_20_ms_loses_nothing(
         codes = [openmem(home, *words).returncode for _ in range(3)]
         seen = int(agent.stdout.readline())
     finally:
-        agent.kill()
+        agent.terminate()
         agent.wait()
         if agent.stdout is not None:
             agent.stdout.close()
     assert set(codes) <= {0, 4, 5} and seen > 0
     text = file.read_text()
-    if not text.strip():
-        pytest.skip("2026-11-30: the agent was ended in the middle of its own write")
     match = re.search(r"counter\"?\s*[:=]\s*(\d+)", text)
     assert match is not None and int(match.group(1)) >= seen
     assert "theirs" in text or "gate" in text

@@ -251,7 +251,12 @@ ALONE_MODULES = SOCKET_MODULES | {
     *("tomllib", "tomllib._parser", "tomllib._re", "tomllib._types"),
     *("types", "typing", "typing.io", "typing.re", "warnings"),
     *("openmem.base.clock", "openmem.base.config", "openmem.base.errors", "openmem.base.io"),
-    *("openmem.base.light", "openmem.base.policy", "openmem.base.workspace"),
+    *(
+        "openmem.base.settings",
+        "openmem.base.light",
+        "openmem.base.policy",
+        "openmem.base.workspace",
+    ),
     *("openmem.context", "openmem.context.session"),
     *("openmem.hook.delivery", "openmem.hook.handle", "openmem.hook.notes"),
     *("openmem.hook.payload", "openmem.hook.remembering", "openmem.hook.texts"),
