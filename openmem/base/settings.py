@@ -368,6 +368,13 @@ SETTINGS: tuple[Setting, ...] = (
         help="Let memory_reflect ask the model that model.* names; else it gives the memories.",
     ),
     Setting(
+        name="memory.reflect_with",
+        kind="choice",
+        default="model",
+        choices=("model", "claude-code"),
+        help="Who answers then: the model of model.*, or Claude Code's own command line, once.",
+    ),
+    Setting(
         name="memory.daily_tokens",
         kind="int",
         default=100_000,

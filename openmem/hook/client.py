@@ -35,6 +35,8 @@ _FORWARDED = (
 
 def main(argv: list[str] | None = None) -> int:
     """Run one event; always returns 0. `argv`: without the program's name."""
+    if os.environ.get("OPENMEM_ASIDE"):
+        return 0  # an agent that one of our own commands runs is no session of the person's
     event, agent = _arguments(sys.argv[1:] if argv is None else argv)
     budget = BUDGET_SECONDS.get(event, 0.5)
     deadline = time.monotonic() + budget

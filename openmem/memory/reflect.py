@@ -12,12 +12,14 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
+from openmem.base.aside import is_aside
 from openmem.base.config import Config
 from openmem.base.errors import Failed, InvalidConfig, OpenmemError
 from openmem.base.frame import framed, without_own_text
+from openmem.memory.headless import CLAUDE, OVERHEAD_TOKENS, ask_claude
 from openmem.memory.looking import Found, Looker
 from openmem.memory.recall import line_of, mark_of, tokens_of
 from openmem.memory.scope import Scope
@@ -51,17 +53,24 @@ class Reflection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Route:
-    """A model that may be asked. `api`: openai (and what is compatible) or anthropic."""
+    """A model that may be asked. `api`: openai (and what is compatible), anthropic, or claude-code
+    for the agent's own command line; then `url` is where its requests go, past our proxy."""
 
     api: str
     url: str
     name: str
     key: str = ""
+    environ: Mapping[str, str] = field(default_factory=dict)
 
 
 def route_of(config: Config, environ: Mapping[str, str]) -> Route | None:
     """Return the model that the settings name, None when there is none. InvalidConfig."""
-    if not config.flag("memory.reflect") or not config.text("model.name"):
+    if not config.flag("memory.reflect") or is_aside(environ):
+        return None
+    if config.text("memory.reflect_with") == CLAUDE:
+        upstream = config.routes.get(CLAUDE, "")
+        return Route(api=CLAUDE, url=upstream, name=config.text("model.name"), environ=environ)
+    if not config.text("model.name"):
         return None
     api = config.text("model.api")
     return Route(
@@ -90,6 +99,7 @@ def reflect(
     lines = [line_of(one.memory, mark_of(one.memory)) for one in found]
     prompt = f"{framed(lines)}\n\nQuestion: {without_own_text(question).strip()}"
     estimate = tokens_of(prompt) + tokens_of(_TASK) + ANSWER_TOKENS
+    estimate += OVERHEAD_TOKENS if route.api == CLAUDE else 0
     try:
         budget.book(estimate)
     except OpenmemError as error:
@@ -105,6 +115,10 @@ def reflect(
 
 def _asked(route: Route, prompt: str) -> tuple[str, int]:
     """Return the model's answer and the tokens it reports. Failed."""
+    if route.api == CLAUDE:
+        return ask_claude(
+            prompt, _TASK, model=route.name, upstream=route.url, environ=route.environ
+        )
     from openmem.memory.providers.plain_http import PlainTransport
     from openmem.memory.providers.wire import BrokenOff, Call, NotConnected, OutOfTime
 
@@ -124,7 +138,7 @@ def _asked(route: Route, prompt: str) -> tuple[str, int]:
         raise Failed(f"the model answered with status {reply.status}.")
     try:
         return _answer(route, json.loads(reply.body))
-    except (ValueError, LookupError, TypeError, AttributeError):
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
         raise Failed("the model's answer is not one.") from None
 
 
