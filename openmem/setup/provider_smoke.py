@@ -67,7 +67,7 @@ def settle(paths: Paths, server: Server, tell: Tell) -> None:
     """Wait until the stack is well, write down its images, and tell mem0 its dimensions."""
     engine = connect(paths.environ)
     try:
-        wait_until_well(engine, server.provider, tell)
+        wait_until_well(engine, server.provider, tell, port=server.port)
         lock(engine, Stack(paths, server.provider, engine.address))
     finally:
         engine.close()

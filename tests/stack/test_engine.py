@@ -6,6 +6,7 @@ import os
 import socket
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 import yaml
@@ -23,6 +24,7 @@ from openmem.stack.preflight import faults, filesystem_of, is_free, next_free, s
 from openmem.stack.route import Route
 from openmem.stack.running import State, start, state_of, wait_until_well
 from tests.fakes.engine_socket import FakeEngine, fake_engine
+from tests.fakes.memory_servers.started import stand_of
 
 ROUTE = Route(url="http://models.example/v1", name="m", key="model-key-0123456789")
 PLENTY = 10**12
@@ -110,6 +112,7 @@ def test_composes_own_complaint_is_told(engine: FakeEngine) -> None:
     [
         ({"Status": "restarting", "RestartCount": 5}, "ended 5 times"),
         ({"Status": "exited", "ExitCode": 137}, r"ended \(137\)"),
+        ({"Status": "stopped", "ExitCode": 1, "Health": "starting"}, r"ended \(1\)"),  # Podman
         ({"Status": "running", "Health": "unhealthy"}, "not well"),
     ],
 )
@@ -141,6 +144,22 @@ def test_one_that_starts_is_waited_for(engine: FakeEngine) -> None:
     assert list(found.logs("openmem-hindsight.hindsight")) == ["hindsight says hello"]
     found.close()
     assert state_of([]) == State(is_well=False, words="no container")
+
+
+@pytest.mark.parametrize("provider", SERVICES)
+def test_a_health_that_the_engine_never_looks_at_is_asked_of_the_server(
+    engine: FakeEngine, provider: str
+) -> None:
+    """Seen with Podman 4.3 on 2026-11-30: without systemd it runs no health check at all."""
+    service = {"Status": "running", "Health": "starting"}
+    engine.change(services={f"openmem-{provider}": dict.fromkeys(SERVICES[provider], service)})
+    found = connect(engine.environ())
+    with stand_of(provider) as stand:
+        port = urlsplit(stand.url).port or 0
+        wait_until_well(found, provider, lambda line: None, port=port)
+    with pytest.raises(Failed, match="not well within"):
+        wait_until_well(found, provider, lambda line: None, port=port, seconds=0.0)
+    found.close()
 
 
 def test_nothing_in_the_way_is_nothing_said(engine: FakeEngine) -> None:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -94,23 +91,3 @@ def test_a_pin_is_changed_in_table_and_templates_alike() -> None:
     text = repinned(text, known["mem0"], "v9.9.9")
     assert "mem0.git#v9.9.9:server" in text and "openmem-mem0:v9.9.9" in text
     assert "pgvector/pgvector:pg17" in text
-
-
-@by_file
-def test_the_real_compose_reads_them(path: Path, tmp_path: Path) -> None:
-    """Issue 6, part 1: with the real `docker compose config` where the plug-in is present."""
-    docker = shutil.which("docker")
-    words = [docker or "docker", "compose"]
-    if docker is None or subprocess.run([*words, "version"], capture_output=True).returncode:
-        pytest.skip("the docker compose plug-in is not here (2026-11-30)")
-    shutil.copytree(TEMPLATES / "env", tmp_path / "stack")
-    shutil.copy(path, tmp_path / "stack/compose.yaml")
-    (tmp_path / "stack/litellm.yaml").write_text("model_list: []\n")
-    done = subprocess.run(
-        [*words, "--file", str(tmp_path / "stack/compose.yaml"), "config", "--quiet"],
-        capture_output=True,
-        text=True,
-        env={"PATH": os.environ["PATH"], "HOME": str(tmp_path)},
-        timeout=60,
-    )
-    assert done.returncode == 0, done.stderr

@@ -95,7 +95,7 @@ def restart(
 def _carried(run: Run, verb: str, done: str, is_dry: bool) -> Result:
     from openmem.stack.compose import Stack
     from openmem.stack.engine import connect
-    from openmem.stack.running import wait_until_well
+    from openmem.stack.running import port_of, wait_until_well
 
     name = _own(run)
     if is_dry:
@@ -107,7 +107,7 @@ def _carried(run: Run, verb: str, done: str, is_dry: bool) -> Result:
             stack.down()
         else:
             stack.restart()
-            wait_until_well(engine, name, run.console.say)
+            wait_until_well(engine, name, run.console.say, port=port_of(run.paths, name))
     finally:
         engine.close()
     return Result(data={"provider": name, "done": verb}, lines=(f"{name} {done}.",))

@@ -21,8 +21,8 @@ from openmem.stack.compose import Stack, find_program, project_of
 from openmem.stack.engine import Container, connect
 from openmem.stack.plan import compose_path
 from openmem.stack.preflight import is_free, next_free
-from openmem.stack.render import check_unedited, compose_text, port_in
-from openmem.stack.running import state_of
+from openmem.stack.render import check_unedited, compose_text
+from openmem.stack.running import answers, port_of, state_of
 
 
 def check_stack(system: System, paths: Paths, name: str) -> Finding:
@@ -40,10 +40,11 @@ def check_stack(system: System, paths: Paths, name: str) -> Finding:
     finally:
         engine.close()
     state = state_of(containers)
-    if state.is_well and is_up:
+    is_well = state.is_well or (state.may_be_well and answers(name, port_of(paths, name)))
+    if is_well and is_up:
         return Finding(name="stack", outcome="ok", detail=f"stack of {name}: {state.words}")
-    port = _port(system, paths, name)
-    if port and not is_free(port) and not state.is_well and not _publishes(containers):
+    port = port_of(paths, name)
+    if port and not is_free(port) and not is_well and not _publishes(containers):
         return _taken(system, paths, name, port)
     if state.fault:
         return Finding(
@@ -53,7 +54,7 @@ def check_stack(system: System, paths: Paths, name: str) -> Finding:
             detail=state.fault,
             advice="openmem logs   says why",
         )
-    is_old = bool(containers) and state.is_well
+    is_old = bool(containers) and is_well
     detail = "its files were changed since it was started"
     return Finding(
         name="stack",
@@ -68,11 +69,6 @@ def check_stack(system: System, paths: Paths, name: str) -> Finding:
 def _publishes(containers: Sequence[Container]) -> bool:
     """Return whether a container of ours runs and so holds the port itself."""
     return any(one.state == "running" for one in containers)
-
-
-def _port(system: System, paths: Paths, name: str) -> int:
-    data = system.read(compose_path(paths, name))
-    return port_in(data.decode("utf-8", "replace")) if data else 0
 
 
 def _taken(system: System, paths: Paths, name: str, port: int) -> Finding:
