@@ -20,7 +20,12 @@ from openmem.bench.stage import Stage, free_port
 
 SOCKET_LIMIT = 3.5
 STANDALONE_LIMIT = 8.0
-EVENTS = {"session-start": "SessionStart", "prompt": "UserPromptSubmit", "stop": "Stop"}
+EVENTS = {
+    "session-start": "SessionStart",
+    "prompt": "UserPromptSubmit",
+    "tool": "PreToolUse",
+    "stop": "Stop",
+}
 
 
 def run(*, repeats: int = 31, statements: int = 0) -> Report:
@@ -130,6 +135,14 @@ def _payload(stage: Stage, event: str) -> dict[str, object]:
     extra: dict[str, dict[str, object]] = {
         "session-start": {"source": "startup"},
         "prompt": {"prompt": "Where is the parser's error raised?", "permission_mode": "default"},
+        "tool": {
+            "tool_name": "Edit",
+            "tool_input": {
+                "file_path": "/project/parser.py",
+                "old_string": "raise Error",
+                "new_string": "raise ParseError" * 40,
+            },
+        },
         "stop": {"stop_hook_active": False, "last_assistant_message": "It is in parser.py."},
     }
     return payload | extra[event]

@@ -34,6 +34,7 @@ from openmem.hook.payload import Moment, decode, moment_of
 from openmem.hook.remembering import hand_over, recall_text
 
 EVENTS = ("session-start", "prompt", "stop")
+TOOL = "tool"  # before a call that changes a file: looks, and leaves no trace
 _CLAUDE, _CODEX, _CURSOR, _OPENCODE = "claude-code", "codex", "cursor", "opencode"
 AGENTS = (_CLAUDE, _CODEX, _CURSOR, _OPENCODE)
 # They add what a start says once more on every resume, or store it as a part of the session.
@@ -91,7 +92,7 @@ def handle(
     the agent's requests do not come to us, `OPENMEM_HOOK_PARENT`). `recall` gives text for the
     model at an event, `retain` keeps a finished turn; left out, the memory half does both.
     """
-    if event not in EVENTS or agent not in AGENTS:
+    if event not in (*EVENTS, TOOL) or agent not in AGENTS:
         note(paths, event, agent, "unknown event or agent")
         return HookReply()
     if agent == _CLAUDE and "cursor_version" in payload:
@@ -105,6 +106,10 @@ def handle(
     if not sid:
         note(paths, event, agent, "no session id")
         return HookReply()
+    if event == TOOL:
+        from openmem.hook.guard import refusal, refusal_output  # no other event pays for it
+
+        return HookReply(stdout=refusal_output(refusal(payload, sid, paths)))
     if moment.agent_id:
         return HookReply()  # a sub-agent's event belongs to the session that is known already
     try:

@@ -209,4 +209,5 @@ def test_the_registry_names_its_agents() -> None:
         "opencode": "opencode",
         "cursor": "cursor",
     }
-    assert AGENTS["claude-code"].events == ("SessionStart", "UserPromptSubmit", "Stop")
+    events = ("SessionStart", "UserPromptSubmit", "PreToolUse", "Stop")
+    assert AGENTS["claude-code"].events == events

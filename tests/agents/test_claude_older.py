@@ -6,10 +6,11 @@ import json
 
 import pytest
 
+from openmem.agents.claude_code.places import MATCHERS
 from openmem.agents.launchers import hook_command
 from tests.agents.conftest import Person
 
-EVENTS = ("SessionStart", "UserPromptSubmit", "Stop")
+EVENTS = ("SessionStart", "UserPromptSubmit", "PreToolUse", "Stop")
 
 
 def _hook(command: str) -> dict[str, object]:
@@ -109,7 +110,7 @@ def test_older_forms_of_ours_become_one(person: Person, older: str) -> None:
     assert _commands(person.read()) == ["mine"]  # ours goes in every form, whoever wrote it
 
 
-def test_hooks_of_ours_on_events_we_left_go(person: Person) -> None:
+def test_hooks_of_ours_in_other_places_become_those_of_now(person: Person) -> None:
     """Users' report 10: four SessionStart matchers and one PreToolUse of an older version."""
     old = "/old/openmem-hook"
     hooks = {
@@ -125,7 +126,9 @@ def test_hooks_of_ours_on_events_we_left_go(person: Person) -> None:
     person.wire()
     found = person.read()["hooks"]
     assert isinstance(found, dict) and set(found) == set(EVENTS)
-    assert len(_commands(found)) == 3
+    assert len(_commands(found)) == 4
+    (guard,) = found["PreToolUse"]
+    assert guard["matcher"] == MATCHERS["PreToolUse"]  # not the older one's
     assert person.wired().hooks == EVENTS and person.wired().older == ()
 
 

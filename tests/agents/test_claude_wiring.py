@@ -22,7 +22,7 @@ from openmem.plan.apply import apply
 from openmem.plan.system import RealSystem
 from tests.agents.conftest import Person
 
-EVENTS = ("SessionStart", "UserPromptSubmit", "Stop")
+EVENTS = ("SessionStart", "UserPromptSubmit", "PreToolUse", "Stop")
 OWN = {
     "permissions": {"allow": ["Bash(ls:*)"], "deny": ["Read(./.env)"]},
     "env": {"FOO": "bar", "SECRET_TOKEN": "s3cret"},
@@ -35,10 +35,13 @@ OWN = {
 
 
 def test_a_fresh_machine_gets_hooks_server_address_and_command(person: Person) -> None:
-    """Issue 2 part 6: three hooks, MCP with alwaysLoad, base URL in env."""
+    """Issue 2 part 6: hooks, MCP with alwaysLoad, base URL in env; issue 4 part 6: the guard."""
     person.wire(port=9001)
     found = person.read()
     assert tuple(found["hooks"]) == EVENTS  # type: ignore[arg-type]
+    (guard,) = found["hooks"]["PreToolUse"]  # type: ignore[index]
+    assert guard["matcher"] == "Edit|MultiEdit|Write|NotebookEdit|TodoWrite"
+    assert guard["hooks"][0]["command"].endswith("openmem-hook tool --agent claude-code")
     assert found["env"] == {
         "ANTHROPIC_BASE_URL": "http://127.0.0.1:9001/a/claude-code",
         "ENABLE_TOOL_SEARCH": "true",
@@ -73,7 +76,7 @@ def test_entries_of_others_stay_as_they_are(person: Person) -> None:
     hooks = after["hooks"]
     assert isinstance(hooks, dict)
     assert hooks["Stop"][0] == OWN["hooks"]["Stop"][0] and len(hooks["Stop"]) == 2  # type: ignore[index]
-    assert hooks["PreToolUse"] == OWN["hooks"]["PreToolUse"]  # type: ignore[index]
+    assert hooks["PreToolUse"][:-1] == OWN["hooks"]["PreToolUse"]  # type: ignore[index]
     assert after["permissions"] == {
         "allow": ["Bash(ls:*)", *PERMISSIONS],
         "deny": ["Read(./.env)"],
@@ -356,7 +359,7 @@ def test_the_summary_is_what_a_parser_finds(person: Person) -> None:
     hooks["SessionStart"][0]["hooks"][0]["command"] += " --changed"
     person.write(person.settings, settings)
     found = person.wired()
-    assert found.hooks == ("UserPromptSubmit",)
+    assert found.hooks == ("UserPromptSubmit", "PreToolUse")
     assert found.older == ("an older hook of ours on SessionStart",)
     person.wire()
     assert person.wired().hooks == EVENTS and person.wired().older == ()
@@ -388,7 +391,7 @@ def _settings() -> st.SearchStrategy[dict[str, object]]:
         {"hooks": st.lists(hook, max_size=3)}, optional={"matcher": st.text(max_size=4)}
     )
     events = st.dictionaries(
-        st.sampled_from([*EVENTS, "PreToolUse"]), st.lists(group, max_size=3), max_size=4
+        st.sampled_from([*EVENTS, "PostToolUse"]), st.lists(group, max_size=3), max_size=4
     )
     return st.fixed_dictionaries(
         {},

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from openmem.context.trim.items import NotTrimmable
-from openmem.context.trim.spent.parts import MARKED, MARKER_CHARACTERS, MARKER_HEAD, marker
+from openmem.context.trim.spent.marker import MARKED, MARKER_CHARACTERS, MARKER_HEAD, marker
 from openmem.context.trim.trimmer import Ask
 from tests.fakes.superseding import FORMS, SID, Rows, calls_in, step, trimmer, view_of, work
 from tests.fakes.three_wires import PNG, WIRES, Said, Step, body_in

@@ -27,8 +27,11 @@ DEFAULT_UPSTREAM = "https://api.anthropic.com"
 EVENTS: Mapping[str, tuple[str, int]] = {
     "SessionStart": ("session-start", 5),
     "UserPromptSubmit": ("prompt", 5),
+    "PreToolUse": ("tool", 5),
     "Stop": ("stop", 5),
 }
+# Before which tools it runs: those whose arguments become a file or the to-do list.
+MATCHERS: Mapping[str, str] = {"PreToolUse": "Edit|MultiEdit|Write|NotebookEdit|TodoWrite"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

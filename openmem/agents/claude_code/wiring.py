@@ -30,6 +30,7 @@ from openmem.agents.claude_code.places import (
     BASE_URL,
     DEFAULT_UPSTREAM,
     EVENTS,
+    MATCHERS,
     NAME,
     PERMISSIONS,
     SERVER,
@@ -109,9 +110,10 @@ def _settings_change(
                 "command": hook_command(paths, ours, NAME),
                 "timeout": seconds,
             }
-            change.edits.append(
-                Edit(keys=("hooks", event), op="append", value={"hooks": [hook]}, marker=HOOK)
-            )
+            group: Json = {"hooks": [hook]}
+            if event in MATCHERS:
+                group = {"matcher": MATCHERS[event], "hooks": [hook]}
+            change.edits.append(Edit(keys=("hooks", event), op="append", value=group, marker=HOOK))
         change.parts.append(f"{len(EVENTS)} hooks" if wanted.hooks else "no hooks of ours")
     if wanted.proxy is True:
         url = base_url(wanted.port, NAME)

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Sequence
 
-from openmem.context.trim.spent.parts import MARKER_CHARACTERS, Body, Call, Part, Result, Step
+from openmem.context.trim.spent.marker import MARKER_CHARACTERS
+from openmem.context.trim.spent.parts import Body, Call, Part, Result, Step
 from openmem.context.trim.spent.tools import Deed, deed_of
 
 LEAST_CHARACTERS = 2 * MARKER_CHARACTERS  # a shorter body stays: too little would be won

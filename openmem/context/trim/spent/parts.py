@@ -6,20 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-MARKED = "openmem_superseded"  # the argument's name; no tool declares it
-MARKER_HEAD = "[openmem: superseded by a later call"
-MARKER_CHARACTERS = 210  # at most, with the longest id; what a replaced body still weighs
+from openmem.context.trim.spent.marker import MARKER_CHARACTERS, marker
 
 Part = Literal["input", "output"]
 ROW_KIND: Mapping[Part, str] = {"input": "tool_use", "output": "tool_result"}
-
-
-def marker(sid: str, seq: int) -> str:
-    """Return what stands in place of a body: a pure function of the row that holds it."""
-    return (
-        f"{MARKER_HEAD} and left out here; "
-        f'smart_compact_get(id="{sid}:{seq}") gives it whole. Never use this text in a call]'
-    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,7 +23,8 @@ from openmem.context.trim.raw import (
     value_of,
     with_member,
 )
-from openmem.context.trim.spent.parts import MARKED, Call, Part, Result
+from openmem.context.trim.spent.marker import MARKED
+from openmem.context.trim.spent.parts import Call, Part, Result
 from openmem.context.trim.spent.tools import PATH_NAMES, patched_paths
 
 Markers = Mapping[tuple[Part, str], str]
