@@ -33,6 +33,7 @@ from openmem.context.store.database import open_for_writing, session_file
 from openmem.context.store.prepare import FORGOTTEN
 from openmem.context.store.reader import open_entry
 from openmem.context.store.tombstones import Tombstones, add_session, add_tombstones, add_word
+from openmem.context.store.word_filter import drop_words
 
 _BUSY_SECONDS = 15.0
 
@@ -184,6 +185,7 @@ def forget_session(paths: Paths, key: bytes, sid: str) -> ForgetReceipt:
         removed = remove_files([path for group in files for path in group])
         removed += remove_files(copies_of(paths, sid))
     _forget_in_catalog(paths, sid)
+    drop_words(paths, sid)
     receipt = ForgetReceipt(sessions=(sid,), files=removed, tombstones=stones, left=left)
     return receipt + _remove_blobs(paths, blobs)
 

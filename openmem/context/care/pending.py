@@ -17,6 +17,7 @@ from openmem.base.paths import Paths
 from openmem.context.care.erase import clear_freed_bytes
 from openmem.context.store.database import open_for_writing, session_file
 from openmem.context.store.prepare import FORGOTTEN
+from openmem.context.store.word_filter import drop_words
 from openmem.context.vectors.sidecar import has_vectors, keep_only, short_digest
 
 _SUFFIX = ".pending"
@@ -39,6 +40,7 @@ def unmark(paths: Paths, sid: str) -> None:
 def clear(paths: Paths, sid: str, connection: sqlite3.Connection) -> bool:
     """Overwrite what was deleted in an open session; False when that has to wait."""
     mark(paths, sid)
+    drop_words(paths, sid)
     if not (_drop_vectors(paths, sid, connection) and clear_freed_bytes(connection)):
         return False
     unmark(paths, sid)

@@ -22,6 +22,7 @@ from openmem.context.search.scope import ScopeFilter
 from openmem.context.search.words import WordSearch
 from openmem.context.store.catalog import Entry, entries, entry_of
 from openmem.context.store.reader import StoredRow
+from openmem.context.store.word_filter import WordFilter
 
 _NEIGHBOUR_CHARACTERS = 600
 
@@ -49,6 +50,7 @@ class Searcher:
         self._paths = paths
         self._pool = ReaderPool(open_sessions or _files_to_keep_open())
         self._scopes = ScopeFilter()
+        self._words = WordFilter(paths)
         self._vectors = vectors
 
     def search(self, query: Query, scope: Scope) -> Page:
@@ -67,6 +69,7 @@ class Searcher:
     def close(self) -> None:
         """Close all files."""
         self._pool.close()
+        self._words.close()
 
     def _entries(self, query: Query, scope: Scope) -> list[Entry]:
         if not query.session_id:
@@ -80,7 +83,7 @@ class Searcher:
         return [entry]
 
     def _search_words(self, query: Query, found: list[Entry]) -> Page:
-        words = WordSearch(self._pool, query, found)
+        words = WordSearch(self._pool, query, found, self._words)
         words.look_up()
         hits: list[Hit] = []
         for best in words.best():

@@ -26,6 +26,7 @@ from openmem.context.search.query import Query
 from openmem.context.search.terms import Term, Tier, terms_of, whole_phrase
 from openmem.context.store.catalog import Entry
 from openmem.context.store.reader import damaged
+from openmem.context.store.word_filter import WordFilter
 
 _LINES_RANKED = 20_000
 _LEAST_RANKED = 200
@@ -84,7 +85,9 @@ class _Candidate:
 class WordSearch:
     """One search by words: `look_up` first, then the rest in any order."""
 
-    def __init__(self, pool: ReaderPool, query: Query, found: Sequence[Entry]) -> None:
+    def __init__(
+        self, pool: ReaderPool, query: Query, found: Sequence[Entry], words: WordFilter
+    ) -> None:
         self.skipped: dict[str, None] = {}
         self.timed_out = False
         self.is_literal = False
@@ -97,6 +100,9 @@ class WordSearch:
         self._rows = [0] * len(self._terms)
         self._counted: list[int] = []
         self._most_lines = max(_LEAST_RANKED, _LINES_RANKED // max(1, len(found)))
+        phrases = [term.phrase for term in self._terms]
+        # One file is opened in any case; asking the filter would cost more.
+        self._without = words.rule_out(phrases, found if len(found) > 1 else ())
 
     def look_up(self) -> None:
         """Look all terms up in all sessions."""
@@ -185,6 +191,8 @@ class WordSearch:
         return rows
 
     def _find_in(self, session: _Session, number: int, tier: Tier) -> int:
+        if tier is not Tier.LITERAL and session.entry.session_id in self._without[number]:
+            return 0  # its file is not even opened
         term = self._terms[number]
         found = self._ask(session, lambda lookup: lookup.find(term, tier, self._most_lines), None)
         session.found[number] = found if found and found.rows else None

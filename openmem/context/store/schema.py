@@ -22,6 +22,7 @@ GROUP_SHIFT = LINE_BITS + SEQ_BITS
 LAST_LINE = (1 << LINE_BITS) - 1
 LAST_SEQ = (1 << SEQ_BITS) - 1
 ECHO_GROUP = len(ROLES)
+TOKENIZER = "unicode61 remove_diacritics 2"
 
 THREAD_KINDS = ("main", "sub-agent", "side")
 
@@ -105,8 +106,8 @@ STATEMENTS = (
     # Reminders are known again by their text, wherever in the thread a client renders them.
     f"CREATE INDEX row_system ON row (thread, digest) WHERE role = {ROLES.index('system')}",
     "CREATE TABLE line (id INTEGER PRIMARY KEY, text TEXT NOT NULL)",
-    """CREATE VIRTUAL TABLE lines_fts USING fts5 (text, content='line', content_rowid='id',
-    columnsize=0, tokenize='unicode61 remove_diacritics 2')""",
+    f"""CREATE VIRTUAL TABLE lines_fts USING fts5 (text, content='line', content_rowid='id',
+    columnsize=0, tokenize='{TOKENIZER}')""",
     """CREATE TABLE blob (seq INTEGER NOT NULL, id TEXT NOT NULL, media TEXT NOT NULL,
     size INTEGER NOT NULL, PRIMARY KEY (seq, id)) WITHOUT ROWID""",
     """CREATE TABLE events (id INTEGER PRIMARY KEY, at TEXT NOT NULL, kind TEXT NOT NULL,

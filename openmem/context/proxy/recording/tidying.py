@@ -1,4 +1,5 @@
-"""What the recorder does for the stores in a quiet moment: retention, and forgetting that waits.
+"""What the recorder does for the stores in a quiet moment: retention, forgetting that waits, and
+filters that spare searches the opening of files.
 
 Invariant: at most once a day a sweep, at most every few minutes a look; a fault here is said and
 never touches a request.
@@ -12,6 +13,7 @@ import time
 from openmem.base.paths import Paths
 from openmem.context.care.pending import finish_pending
 from openmem.context.care.sweep import sweep_daily
+from openmem.context.store import word_filter
 
 _LOOK_SECONDS = 300.0
 
@@ -34,5 +36,6 @@ class Tidying:
             self._looked_at = time.monotonic()
             finish_pending(self._paths)
             sweep_daily(self._paths, self._ttl_days, now=time.time())
+            word_filter.refresh(self._paths)
         finally:
             self._lock.release()
