@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from openmem.base.installation import ensure_key
 from openmem.base.paths import Paths
 from openmem.context.care.forget import forget_rows, forget_session
-from openmem.context.care.select import Selected
+from openmem.context.care.select import select_rows
 from openmem.context.search import pool
 from openmem.context.search.engine import search
 from openmem.context.search.query import Query, Scope
@@ -121,12 +121,12 @@ def test_a_file_written_a_moment_ago_has_to_wait(paths: Paths) -> None:
 def test_forgetting_drops_the_filter(paths: Paths) -> None:
     """Issue 3, Forgetting: nothing that was made of the rows stays."""
     for sid in ("one", "two", "three"):
-        store(paths, sid, "a quokka", "kept")
+        store(paths, sid, f"a quokka, {sid}", "kept")
     refresh(paths)
-    entry = entry_of(paths, "one")
+    entry, key = entry_of(paths, "one"), ensure_key(paths)
     assert entry is not None
-    forget_rows(paths, ensure_key(paths), [Selected(entry=entry, seqs=(1,))])
-    forget_session(paths, "two")
+    forget_rows(paths, key, select_rows(paths, entry, [1]))
+    forget_session(paths, key, "two")
     assert filtered(paths) == {"three"}
     assert sessions_with(paths, "quokka") == ["three"]
     refresh(paths)

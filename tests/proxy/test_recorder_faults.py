@@ -213,7 +213,7 @@ def test_a_recorder_that_ends_before_it_works_is_told(start, upstream, folder, m
     """Issue 2, Policy and doctor: a state in which nothing is kept never looks like one that is."""
     monkeypatch.setattr(link_module, "_RESTART_SECONDS", (0.0, 0.05))
     program = link_module._program
-    monkeypatch.setattr(link_module, "_program", lambda: "raise SystemExit(1)")
+    monkeypatch.setattr(link_module, "_program", lambda _: "raise SystemExit(1)")
     upstream.handler = streams()
     proxy = start(is_recording=True)
     wait_until(lambda: any("the recorder did not start" in x for x in proxy.status()["problems"]))
@@ -229,13 +229,13 @@ def test_why_a_recorder_died_is_in_the_log_of_a_proxy_without_a_terminal(
     os.makedirs(paths.logs_dir, exist_ok=True)
     log = Path(paths.logs_dir) / "proxy.log"
     monkeypatch.setattr(link_module, "_is_unread", lambda descriptor: True)
-    monkeypatch.setattr(link_module, "_program", lambda: "import a_module_that_is_missing")
+    monkeypatch.setattr(link_module, "_program", lambda _: "import a_module_that_is_missing")
     proxy = start(is_recording=True)
     wait_until(lambda: log.exists() and "a_module_that_is_missing" in log.read_text())
     monkeypatch.setattr(
         link_module,
         "_program",
-        lambda: (
+        lambda _: (
             "import sys; from openmem.context.proxy.recording import process\n"
             "def broken(told): raise ValueError('words of a session')\n"
             "process.Paths = broken; process.main(int(sys.argv[1]))"

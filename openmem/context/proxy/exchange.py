@@ -166,13 +166,25 @@ class Exchange:
         job, link = self._job, self._link
         if job is None or link is None:
             return chunks
-        told = self._about()["headers"]
+        about = self._about()
+        told = about["headers"]
         sid, lane = stated_session_id(told, "", ""), agent_id_of(told)
         is_packed = bool(heads.joined(self._scope["headers"], b"content-encoding"))
         head = b"" if is_packed else chunks[0][:_HEAD_BYTES]
         if not link.wants_view(sid, lane, size * _PACKED if is_packed else size, head):
             job.body(chunks)
             return chunks
+        splicer = link.splicer
+        if sid and not is_packed:
+            splicer.begin(job.number, (sid, lane), about)
+            spliced = await splicer.body_for(job.number, chunks, size)
+            if spliced is not None:
+                job.body(chunks, spliced)
+                self._sent = Sent(body=spliced)
+                return [spliced]
+            splicer.ask(job.number)
+            if not job.is_open:
+                return chunks  # the recorder was lost meanwhile
         sent = await job.view(chunks, self._view_wait)
         if sent is None:
             self._fault("view-late")
@@ -182,6 +194,7 @@ class Exchange:
         if sent.body is None:
             return chunks
         self._sent = sent
+        splicer.sent(job.number, sent.body)
         return [sent.body]
 
     async def _pieces(self) -> AsyncIterator[bytes]:

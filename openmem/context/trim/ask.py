@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from openmem.context.trim.estimate import Weight
 from openmem.context.trim.limits import Thresholds
+from openmem.context.trim.state import Cut
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +39,7 @@ class View:
     `asks_for_binding`: the request asks the provider to drop thinking that does not verify, and
     needs a header for that. `has_clearing`: the body asks the provider to clear old tool results.
     `refusal`: the words with which to answer instead of sending: nothing is left to trim and a
-    proven limit is about to be passed.
+    proven limit is about to be passed. `cut`: what it was made by.
     """
 
     body: bytes | None
@@ -57,6 +58,7 @@ class View:
     rows: tuple[int, ...] = ()
     cause: str = ""
     problem: str = ""
+    cut: Cut | None = None
 
     @property
     def is_cut(self) -> bool:

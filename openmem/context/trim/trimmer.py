@@ -214,6 +214,7 @@ class Trimmer:
             problem=problem,
             is_settled=is_settled,
             asks_for_binding=bound is not None,
+            cut=cut,
             refusal=_refusal(after, limits, items),
         )
 

@@ -15,9 +15,10 @@ import sqlite3
 import threading
 import time
 import traceback
+import zlib
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from openmem.base.errors import OpenmemError, StoreUnavailable
@@ -36,6 +37,7 @@ from openmem.context.proxy.recording.prefix import Kept, Known, Thread
 from openmem.context.proxy.recording.reply import Reply
 from openmem.context.proxy.recording.sent import BINDING_BETA, FOR_CLEARING, Sent
 from openmem.context.proxy.recording.shape import Shape, prompt_of, shape_of
+from openmem.context.proxy.recording.splice import Splice, stamps_of
 from openmem.context.proxy.recording.trimming import Trimming
 from openmem.context.session import write_registration
 from openmem.context.store.model import Event, Incoming, Recorded
@@ -51,7 +53,7 @@ class Admitted:
     """A request that may be stored. `recorded`: once it is; `view`: what was sent instead of it.
 
     `is_compaction`: the agent's own request for a summary, which carries the conversation and must
-    follow its cut, or it would be as long as it was before.
+    follow its cut, or it would be as long as it was before. `stamps`: see `splice.stamps_of`.
     """
 
     sid: str
@@ -59,6 +61,7 @@ class Admitted:
     is_compaction: bool = False
     recorded: Recorded | None = None
     view: View | None = None
+    stamps: tuple[int, ...] = ()
 
     @property
     def lane(self) -> str:
@@ -85,6 +88,7 @@ class Exchange:
     thread: Thread | None
     known: Known | None
     kept: Kept
+    splice: Splice | None = None
 
 
 class Recordings:
@@ -157,6 +161,7 @@ class Recordings:
         agent = identity.agent_of(about.route, about.headers)
         turn = codex_turn(about.headers)
         folder = identity.stated_folder(view.system, head) or turn.folder
+        stamps = stamps_of(self._paths, sid)  # before they are read, so that none is newer
         admission = self._gate.admit(sid, agent, folder)
         if not admission.may_store:
             return "denied"
@@ -171,11 +176,11 @@ class Recordings:
             agent_id=identity.agent_id_of(about.headers),
             registration=admission.registration,
         )
-        return Admitted(sid=sid, incoming=incoming, is_compaction=is_compaction)
+        return Admitted(sid=sid, incoming=incoming, is_compaction=is_compaction, stamps=stamps)
 
     # --- what is sent instead of it
 
-    def view(self, about: About, admitted: Admitted) -> Sent:
+    def view(self, about: About, admitted: Admitted, *, may_cut: bool = True) -> Sent:
         """Return what is to be sent instead of a request. A fault of ours: the request itself."""
         trimming = self.trimming
         if trimming is None or not admitted.may_have_view:
@@ -186,13 +191,32 @@ class Recordings:
                 lane=admitted.lane,
                 wire=admitted.incoming.view.wire,
                 body=admitted.incoming.view.body,
-                may_cut=not admitted.is_compaction,
+                may_cut=may_cut and not admitted.is_compaction,
                 count_masked=lambda numbers: self._count_masked(admitted, numbers),
                 find_rows=lambda parts: self._find_rows(admitted, parts),
             )
         except (OpenmemError, OSError, ValueError, sqlite3.Error) as error:
             self.fault(about, error)  # the original goes; what could not be stored is not removed
         return _sent(admitted.view)
+
+    def was_spliced(self, about: About, admitted: Admitted, size: int, crc: int) -> bool:
+        """Take in what the proxy sent by itself; return whether it is what the full way makes."""
+        sent = self.view(about, admitted, may_cut=False).body or b""
+        is_same = len(sent) == size and zlib.crc32(sent) == crc
+        if not is_same:
+            self._add(admitted.sid, "proxy/recording/splice.py", "SpliceDiffers")
+        return is_same
+
+    def splice(self, exchange: Exchange, reply: Reply | None) -> dict[str, Any]:
+        """Return what the proxy is told: how the thread's next request is shown, or that it has to
+        be asked for; nothing of an errand, which changes neither."""
+        trimming, view, splice = self.trimming, exchange.view, exchange.splice
+        if trimming is None or exchange.lane == "side":
+            return {}
+        if view is None or splice is None or reply is None or not 200 <= reply.status < 300:
+            return {"splice": None}
+        now = trimming.splice_now(exchange.sid, view, splice)
+        return {"splice": asdict(now) if now else None}
 
     def repair(self, admitted: Admitted, cause: str) -> Sent:
         """Return another form of a request whose form of ours was refused; an empty one when the
@@ -266,7 +290,14 @@ class Recordings:
             thread=thread,
             known=known,
             kept=kept,
+            splice=self._splice(admitted),
         )
+
+    def _splice(self, admitted: Admitted) -> Splice | None:
+        trimming, view = self.trimming, admitted.view
+        if trimming is None or view is None or admitted.is_compaction:
+            return None
+        return trimming.splice(view, admitted.incoming.view, admitted.stamps)
 
     def _exists(self, sid: str) -> bool:
         return os.path.exists(f"{self._paths.sessions_dir}/{sid}.v4.db")

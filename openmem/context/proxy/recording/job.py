@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import zlib
 from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
@@ -69,12 +70,15 @@ class Job:
         """Whether more of this exchange is wanted."""
         return self._is_open
 
-    def body(self, chunks: list[bytes]) -> None:
-        """Take the request's body, whole."""
+    def body(self, chunks: list[bytes], spliced: bytes | None = None) -> None:
+        """Take the request's body, whole. `spliced`: what is sent instead of it."""
         for chunk in chunks:
             self._put(frames.BODY, chunk)
         self._body_bytes = self._held
-        self._put(frames.SENT, b"")
+        told = b""
+        if spliced is not None:
+            told = json.dumps({"size": len(spliced), "crc": zlib.crc32(spliced)}).encode("ascii")
+        self._put(frames.SENT, told)
 
     async def view(self, chunks: list[bytes], wait_seconds: float) -> Sent | None:
         """Give in the request's body and return what is to be sent; None when no word came.

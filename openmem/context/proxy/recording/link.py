@@ -26,7 +26,8 @@ from openmem.base.paths import Paths
 from openmem.context.proxy import memory
 from openmem.context.proxy.recording import frames
 from openmem.context.proxy.recording.hints import Hint, Hints
-from openmem.context.proxy.recording.job import Job
+from openmem.context.proxy.recording.job import RECORDED, Job
+from openmem.context.proxy.recording.splicing import Splicer
 from openmem.context.proxy.settings import ProxySettings
 
 _LOG = logging.getLogger("openmem.proxy")
@@ -49,6 +50,7 @@ class RecorderLink:
         self._on_outcome = on_outcome
         self._jobs: dict[int, Job] = {}
         self._hints = Hints()
+        self.splicer = Splicer(settings.paths)
         self._next = 0
         self._held = 0
         self._writer: asyncio.StreamWriter | None = None
@@ -158,6 +160,10 @@ class RecorderLink:
         if answer.get("hint"):
             sid, lane = answer["hint"].pop("sid"), answer["hint"].pop("lane")
             self._hints.note(sid, lane, Hint(**answer["hint"]))
+        if answer.get("differs"):
+            _LOG.warning("a spliced request was not what the full way makes; no more are spliced")
+            self.splicer.turn_off()
+        self.splicer.settle(job.number, answer if answer["outcome"] == RECORDED else None)
         self._settle(job, answer["outcome"])
 
     def _lost(self) -> None:
@@ -167,6 +173,7 @@ class RecorderLink:
             self._writer = None
         for job in list(self._jobs.values()):
             self._settle(job, "recorder-lost")
+        self.splicer.clear()
         if process is not None:
             asyncio.get_running_loop().run_in_executor(None, _reap, process)
         if not self._is_closing:
@@ -281,6 +288,7 @@ class RecorderLink:
 
     def _settle(self, job: Job, outcome: str) -> None:
         if self._jobs.pop(job.number, None) is not None:
+            self.splicer.settle(job.number, None)  # nothing, when the recorder has said its word
             job.resolve(outcome)
             self._on_outcome(outcome)
             if self._has_had_large and not self._jobs:

@@ -65,6 +65,7 @@ class _Job:
         self.admitted: Admitted | None = None
         self.size = 0
         self.may_be_repaired = False
+        self.differs = False
         self.exchange: Exchange | None = None
         self.reader: ReplyReader | None = None
 
@@ -160,7 +161,7 @@ class RecorderProcess:
         elif kind == frames.REPAIR:
             self._later(job, self._repair, payload.decode("ascii"))
         elif kind == frames.SENT:
-            self._later(job, self._request)
+            self._later(job, self._request, payload)
         elif kind == frames.HEAD_SEEN:
             self._later(job, self._head, json.loads(payload))
         elif kind == frames.DATA:
@@ -228,11 +229,16 @@ class RecorderProcess:
         job.admitted = outcome
         return True
 
-    def _request(self, job: _Job) -> None:
+    def _request(self, job: _Job, spliced: bytes) -> None:
         with self._room_for(job):
             if job.number not in self._jobs or (job.admitted is None and not self._admit(job)):
                 return
             assert job.admitted is not None
+            if spliced:
+                job.differs = not self._recordings.was_spliced(
+                    job.about, job.admitted, **json.loads(spliced)
+                )
+                job.may_be_repaired = job.admitted.view is not None
             outcome = self._recordings.request(job.about, job.admitted)
             job.admitted = job.admitted if job.may_be_repaired else None
         if isinstance(outcome, str):
@@ -269,21 +275,24 @@ class RecorderProcess:
         if job.exchange is None:
             self._settle(job, "unfinished")
             return
-        outcome, hint = "recorded", None
+        outcome = "recorded"
+        more: dict[str, Any] = {"differs": True} if job.differs else {}
+        more |= self._recordings.splice(job.exchange, None)
         if job.reader is not None:
             reply = job.reader.finish(reason)
             outcome = self._recordings.reply(job.exchange, reply)
-            hint = self._recordings.hint(job.exchange, reply)
-        self._settle(job, outcome, hint)
+            more["hint"] = self._recordings.hint(job.exchange, reply)
+            more |= self._recordings.splice(job.exchange, reply)
+        self._settle(job, outcome, more)
 
     def _late(self, job: _Job) -> None:
         if job.exchange is not None:
             self._recordings.late(job.exchange)
 
-    def _settle(self, job: _Job, outcome: str, hint: dict[str, Any] | None = None) -> None:
+    def _settle(self, job: _Job, outcome: str, more: dict[str, Any] | None = None) -> None:
         if self._jobs.pop(job.number, None) is not None:
             job.body = []
-            self._answer(job, "done", outcome, {"hint": hint} if hint else None)
+            self._answer(job, "done", outcome, more)
 
     def _answer_view(self, job: _Job, sent: Sent) -> None:
         told = {"size": len(sent.body or b""), "beta": sent.beta, "refusal": sent.refusal}

@@ -16,10 +16,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from openmem.base.paths import Paths
-from openmem.context.formats.view import Wire
+from openmem.context.formats.view import RequestView, Wire
+from openmem.context.proxy.recording.splice import Splice, splice_of
 from openmem.context.session import peek_trim_request, take_trim_request
 from openmem.context.store.blobs import blob_of, write_blob
-from openmem.context.trim.clearing import Cleared, Clearing, with_clearing
+from openmem.context.trim.clearing import NOTHING_CLEARED, Cleared, Clearing, with_clearing
 from openmem.context.trim.items import NotTrimmable, WireFormat
 from openmem.context.trim.limits import TrimSettings, limit_in
 from openmem.context.trim.notes import Notes
@@ -148,6 +149,18 @@ class Trimming:
     def has_cut(self, sid: str) -> bool:
         """Return whether a session has a trim behind it."""
         return self._trimmer.has_cut(sid)
+
+    def splice(self, view: View, request: RequestView, stamps: tuple[int, ...]) -> Splice | None:
+        """Return how the thread's next request is shown, None when it has to be asked for."""
+        return splice_of(self._forms[request.wire], request, view, stamps)
+
+    def splice_now(self, sid: str, view: View, splice: Splice) -> Splice | None:
+        """Return a splice as it stands after the provider's report; None when it holds no more."""
+        state = self._trimmer.state_of(sid, view.thread)
+        if state.cut != view.cut or state.binding_repair or state.cleared != NOTHING_CLEARED:
+            return None
+        samples = tuple((sample.weight, sample.tokens) for sample in state.samples)
+        return replace(splice, samples=samples)
 
     def soft_tokens(self, model: str) -> int:
         """Return from how many prompt tokens a turn of this model is trimmed."""
