@@ -104,6 +104,37 @@ def test_forgetting_on_a_full_disk_is_refused_or_pending_and_then_done(
     assert not _holds(small_disk, b"quokka 4 filler")
 
 
+def test_what_a_full_disk_refuses_is_still_there(
+    small_disk: Paths, run: Callable[..., tuple[int, dict[str, Any]]]
+) -> None:
+    """Ours: a session that cannot be marked must not go, or its history would come back."""
+    start_writer("s", "quokka", 12, size=SIZE, per_thread=12).communicate(timeout=100)
+    ballast = Path(small_disk.state_dir, "ballast")
+    with ballast.open("wb", buffering=0) as file:
+        for size in (65_536, 4096):
+            while True:
+                try:
+                    file.write(bytes(size))
+                except OSError:
+                    break
+    for words, said in (
+        (("--session", "s"), ""),
+        (("--session", "s", "--row", "1"), ""),
+        (("--secret", "-"), "quokka says"),
+    ):
+        code, answer = run("context", "forget", *words, "--yes", said=said)
+        assert code == 1, words
+        assert answer["errors"] or answer["data"]["pending"] == ["s"], words
+    assert run("context", "export", "s", "--out", f"{small_disk.state_dir}/x")[0] == 1
+    assert not Path(small_disk.state_dir, "x").exists()
+    assert run("status")[0] == 1
+    ballast.unlink()
+    assert run("context", "sweep", "--yes")[0] == 0
+    assert run("context", "verify")[0] == 0 and len(stored(small_disk)) == 12
+    assert run("context", "forget", "--session", "s", "--yes")[0] == 0
+    assert not _holds(small_disk, b"quokka 3 filler")
+
+
 def test_a_file_that_may_not_grow_refuses_and_keeps_what_is_acknowledged(paths: Paths) -> None:
     """Issue 3, part 6: the same by a limit on the size of files, which every user may set."""
     writer = start_writer("s", "w", 1000, size=SIZE, per_thread=1000, limit=700_000)

@@ -70,14 +70,23 @@ def test_what_is_there_is_still_found(unwritable: Paths, run) -> None:  # type: 
     assert code == 0 and answer["data"]["total_matches"] == 1
     assert run("context", "verify")[0] == 0
     assert run("context", "show", "old")[0] == 0
-    code, answer = run("context", "forget", "--pattern", "quokka", "--yes")
-    assert code == 1 and answer["errors"]
+    for words, told in (
+        (("forget", "--pattern", "quokka", "--yes"), ""),
+        (("forget", "--session", "old", "--yes"), ""),
+        (("forget", "--session", "old", "--row", "1", "--yes"), ""),
+        (("forget", "--secret", "-", "--yes"), "quokka"),
+        (("pin", "old"), ""),
+    ):
+        code, answer = run("context", *words, said=told)
+        assert code == 1 and answer["errors"], words
+    assert run("context", "sweep", "--yes")[0] == 0
     assert [row.text for row in stored(unwritable, "old")] == ["a quokka lives here"]
 
 
 def test_status_and_doctor_say_so(unwritable: Paths, run) -> None:  # type: ignore[no-untyped-def]
     """Issue 3, part 6."""
-    _, status = run("status")
+    code, status = run("status")
+    assert code == 1, "nothing can be recorded: a script must be able to see it"
     assert "read-only" in {one["name"] for one in status["data"]["store"]["problems"]}
     _, doctor = run("doctor", "--no-network")
     found = {one["name"]: one["result"] for one in doctor["data"]["checks"]}

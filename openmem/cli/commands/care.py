@@ -135,6 +135,7 @@ def sweep(
     Pinned sessions and those in use stay.
     """
     from openmem.base.config import load_config
+    from openmem.cli.render.care import PENDING
     from openmem.cli.render.context import size_text
     from openmem.context.care.pending import finish_pending
     from openmem.context.care.sweep import due
@@ -143,7 +144,7 @@ def sweep(
     run = run_of(context)
     notes: list[str] = []
     if not dry_run and (held := finish_pending(run.paths)):
-        notes.append(f"Not overwritten yet, a reader holds it: {', '.join(held)}.")
+        notes.append(f"Not overwritten yet: {PENDING} in {', '.join(held)}.")
     config = load_config(run.paths.config_file, run.paths.environ)
     ttl = days if days is not None else config.number("context.ttl_days")
     planned = due(run.paths, ttl, now=time.time())
@@ -244,6 +245,7 @@ def scan_secrets(
     Prints where and of which kind, never a value.
     """
     from openmem.cli.console import tilde
+    from openmem.cli.render.care import PENDING
     from openmem.context.care.scan import mask_stored, scan
 
     run = run_of(context)
@@ -280,7 +282,7 @@ def scan_secrets(
     data["masked"], data["pending"] = masked.secrets, list(masked.pending)
     lines.append(f"Masked {counted(masked.secrets, 'secret')} in {counted(masked.rows, 'row')}.")
     if masked.pending:
-        lines.append(f"Pending: a reader holds old pages of {', '.join(masked.pending)}.")
+        lines.append(f"Pending: {PENDING} in {', '.join(masked.pending)}.")
     is_left = bool(masked.pending) or count > len(maskable)
     return Result(
         data=data, lines=tuple(lines), exit_status=FAILED if is_left else 0, problems=problems

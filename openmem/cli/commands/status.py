@@ -7,6 +7,7 @@ from typing import Any
 
 import typer
 
+from openmem.base.errors import FAILED
 from openmem.cli.command import command, run_of
 from openmem.cli.envelope import Result
 from openmem.cli.options import Json
@@ -23,7 +24,10 @@ def add_to(app: typer.Typer) -> None:
 
 
 def status(context: typer.Context, json: Json = False) -> Result:
-    """Show proxy, policy, provider, store, and each agent with what of it is wired."""
+    """Show proxy, policy, provider, store, and each agent with what of it is wired.
+
+    Exit 1 when nothing can be recorded.
+    """
     from openmem.agents.base import AGENTS
     from openmem.base.config import load_config
     from openmem.base.policy import load_policy
@@ -89,4 +93,5 @@ def status(context: typer.Context, json: Json = False) -> Result:
         now_seconds=time.time(),
         width=run.console.width,
     )
-    return Result(data=data, lines=tuple(lines))
+    is_stopped = any(one.stops for one in sick)
+    return Result(data=data, lines=tuple(lines), exit_status=FAILED if is_stopped else 0)

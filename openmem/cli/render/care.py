@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from openmem.context.care.receipt import ForgetReceipt
     from openmem.context.care.select import Chosen, Selected
 
+PENDING = "a reader holds old pages, or the disk is full,"
 _ROWS_NAMED = 12
 _STAYING_NAMED = 12
 
@@ -94,8 +95,8 @@ def receipt_lines(receipt: ForgetReceipt, home: str, width: int) -> list[str]:
         lines += ["", "Left:", *staying_lines(receipt.left, home, width)]
     if receipt.pending:
         text = (
-            f"Pending: a reader holds old pages of {', '.join(receipt.pending)}; the freed bytes "
-            "are overwritten when it has gone. Until then this is not done."
+            f"Pending: {PENDING} in {', '.join(receipt.pending)}; the freed bytes are overwritten "
+            "when that has changed, by the proxy or the next sweep. Until then this is not done."
         )
         lines += ["", *wrapped(text, width)]
     return lines

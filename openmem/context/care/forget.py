@@ -29,7 +29,7 @@ from openmem.context.care.places import (
 from openmem.context.care.receipt import ForgetReceipt
 from openmem.context.care.select import Selected, Selection
 from openmem.context.store.catalog import catalog_file, entries
-from openmem.context.store.database import open_for_writing, session_file
+from openmem.context.store.database import is_damage, open_for_writing, session_file
 from openmem.context.store.prepare import FORGOTTEN
 from openmem.context.store.reader import open_entry
 from openmem.context.store.tombstones import Tombstones, add_session, add_tombstones, add_word
@@ -45,9 +45,10 @@ def forget_rows(
 
     `copies`: files beside the sessions' own that go as a whole, as all copies of these sessions do.
     """
-    receipt = ForgetReceipt(files=remove_files(copies), left=selection.unread)
-    if not selection and not receipt.files:
+    copies = list(copies)
+    if not selection and not copies:
         raise NotFound("nothing stored matches; nothing was changed.")
+    receipt = ForgetReceipt(left=selection.unread)
     blobs: set[str] = set()
     for choice in selection.selected:
         try:
@@ -60,7 +61,7 @@ def forget_rows(
             continue
         receipt += done
         blobs.update(erased.blobs)
-    return receipt + _remove_blobs(paths, blobs)
+    return receipt + ForgetReceipt(files=remove_files(copies)) + _remove_blobs(paths, blobs)
 
 
 def forget_word(paths: Paths, key: bytes, word: str, selection: Selection) -> ForgetReceipt:
@@ -148,7 +149,7 @@ def _forget_in(paths: Paths, key: bytes, choice: Selected) -> tuple[ForgetReceip
             stones = add_tombstones(paths, erased.keys)
         connection.execute("COMMIT")
         is_cleared = clear(paths, sid, connection)
-    except (sqlite3.Error, OSError) as error:
+    except (sqlite3.Error, OSError, StoreUnavailable) as error:
         if connection.in_transaction:
             connection.execute("ROLLBACK")
             if is_first:
@@ -202,11 +203,22 @@ def _mark_session(paths: Paths, key: bytes, sid: str) -> tuple[int, set[str], tu
                     f" FROM row WHERE masked != {FORGOTTEN} OR content_key IS NOT NULL"
                 ).fetchall()
                 named = reader.connection.execute("SELECT DISTINCT id FROM blob").fetchall()
-        except (StoreUnavailable, sqlite3.Error):
+        except (StoreUnavailable, sqlite3.Error) as error:
+            if not _is_past_reading(error):
+                raise StoreUnavailable(
+                    f"session {sid} cannot be read now ({error}); it was not forgotten.",
+                    hint="`openmem doctor` says what is wrong with the store.",
+                ) from error
             why = f"session {sid}: not readable, so no mark keeps its content from coming back"
             return 0, set(), (why,)
         return add_session(paths, key, sid, rows), {str(row[0]) for row in named}, ()
     return 0, set(), ()
+
+
+def _is_past_reading(error: BaseException) -> bool:
+    """Return whether a session's file is damaged, half made or newer, not held or out of room."""
+    cause = error.__cause__ or error
+    return not isinstance(cause, sqlite3.Error) or is_damage(cause)
 
 
 @contextlib.contextmanager

@@ -21,6 +21,7 @@ from openmem.context.store.readonly import connect_for_reading
 from openmem.context.store.tombstones import tombstone_file
 
 LOW_DISK_BYTES = 500_000_000
+_FULL_DISK_BYTES = 1_000_000
 _BUDGET_SECONDS = 3.0  # the newest sessions come first
 
 
@@ -113,6 +114,7 @@ def _disk(paths: Paths) -> list[Ailment]:
             name="disk",
             detail=f"{free / 1e9:.1f} GB free for {paths.state_dir}",
             advice="free some space; a full disk stops recording, never the agent",
+            stops=free < _FULL_DISK_BYTES,
         )
     ]
 
@@ -184,7 +186,8 @@ def _pending(paths: Paths) -> list[Ailment]:
     return [
         Ailment(
             name="pending",
-            detail=f"what was forgotten in {sessions} is not overwritten yet: a reader held it",
+            detail=f"what was forgotten in {sessions} is not overwritten yet: a reader held it, "
+            "or the disk was full",
             advice="the running proxy finishes it; so does the next `openmem context sweep`",
         )
     ]

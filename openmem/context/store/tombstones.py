@@ -57,7 +57,7 @@ def tombstone_file(paths: Paths) -> str:
 
 
 def add_tombstones(paths: Paths, keys: Iterable[str]) -> int:
-    """Keep keys of rows (hex); return how many are new. sqlite3.Error, OSError when that fails."""
+    """Keep keys of rows (hex); return how many are new. StoreUnavailable: none of them is kept."""
     now = int(time.time())
     rows = [(bytes.fromhex(key), now) for key in keys if key]
     return _add(paths, "INSERT OR IGNORE INTO tombstone VALUES (?, ?)", rows)
@@ -96,23 +96,30 @@ def add_word(paths: Paths, word: str, key: bytes) -> int:
 
 
 def _add(paths: Paths, statement: str, rows: Sequence[tuple[bytes | int, ...]]) -> int:
-    ensure_private_dir(paths.context_dir)
     path = tombstone_file(paths)
-    with contextlib.suppress(FileExistsError):
-        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
-    connection = sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None)
     try:
-        connection.execute("PRAGMA synchronous = FULL")
-        connection.execute("BEGIN IMMEDIATE")
-        for table in _SCHEMA:
-            connection.execute(table)
-        before = connection.total_changes
-        connection.executemany(statement, rows)
-        added = connection.total_changes - before
-        connection.execute("COMMIT")
-        return added
-    finally:
-        connection.close()
+        ensure_private_dir(paths.context_dir)
+        with contextlib.suppress(FileExistsError):
+            os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+        connection = sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None)
+        try:
+            connection.execute("PRAGMA synchronous = FULL")
+            connection.execute("BEGIN IMMEDIATE")
+            for table in _SCHEMA:
+                connection.execute(table)
+            before = connection.total_changes
+            connection.executemany(statement, rows)
+            added = connection.total_changes - before
+            connection.execute("COMMIT")
+            return added
+        finally:
+            connection.close()
+    except (sqlite3.Error, OSError) as error:
+        raise StoreUnavailable(
+            f"{path}, which keeps out what was forgotten, cannot be written ({error}); "
+            "so it was not forgotten.",
+            hint="`openmem doctor` says what is wrong with the store.",
+        ) from error
 
 
 def _digest(key: bytes, text: str) -> bytes:
