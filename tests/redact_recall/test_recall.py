@@ -14,6 +14,7 @@ from openmem.base.redact import redact, rules, scan
 from tests.redact_recall.garden import PER_KIND, garden, is_gone
 from tests.redact_recall.harmless import harmless
 from tests.redact_recall.letters import ALNUM
+from tests.redact_recall.second import HARMLESS_MARKUP, second_set
 
 KEY = b"k" * 32
 # Words of small letters alone in a sentence, and tokens whose form stands in other text, too.
@@ -47,6 +48,18 @@ def test_planted_secrets_are_masked(engine: str, seed: int) -> None:
         if gone[kind] < HARD_KINDS.get(kind, 0.8) * count
     }
     assert not short
+
+
+def test_a_second_set_by_another_hand_is_masked(engine: str) -> None:
+    """Issue 3, "Show it"; measured 2026-11-30: 96 % before markup was read, 99 % after."""
+    planted = list(second_set(7))
+    left = Counter(p.kind for p in planted if not is_gone(p.secret, redact(p.text, KEY).text))
+    assert len(planted) > 550 and sum(left.values()) <= 0.02 * len(planted), left
+
+
+def test_markup_without_a_secret_stays(engine: str) -> None:
+    """Ours: forms and settings name passwords everywhere and hold none."""
+    assert [text for text in HARMLESS_MARKUP if redact(text, KEY).count] == []
 
 
 def test_what_only_looks_like_a_secret_stays(engine: str) -> None:

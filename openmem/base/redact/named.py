@@ -32,6 +32,11 @@ _ASSIGN_WORDS = (
     "authkey", "privatekey", "app_key", "appkey", "application_key", "master_key", "account_key",
     "storepass", "keypass",
 )  # fmt: skip
+_ELEMENT_ENDS = (
+    "password>", "passwd>", "passphrase>", "passcode>", "pwd>", "secret>", "token>", "apikey>",
+    "api_key>", "api-key>", "accesskey>", "access_key>", "privatekey>", "private_key>",
+    "credential>", "credentials>", "secretkey>", "secret_key>", "passwordvalue>", "</key>",
+)  # fmt: skip
 _PASSWORD_WORDS = ("passw", "passphrase", "passcode", "pwd", "pass=", "pass:", 'pass"', "pass'")
 _PASSWORD = r"(?:passw(?:or)?d|passphrase|passcode|pwd|(?:[_.-]|\b)pass)[0-9]{0,2}"
 _SEP = r"[\s\"'`\]]{0,8}(?::=|=>|=|:|,)\s{0,3}"
@@ -43,7 +48,7 @@ NAMED_RULES: tuple[OwnRule, ...] = (
         keywords=("://",),
         group=1,
         refuse=is_masked,
-        pattern=r"(?i:\b[a-z][a-z0-9+.-]{1,20}://)[^\s:/@\"'<>]{0,128}:([^\s/@\"'<>]{1,256})@",
+        pattern=r"(?i:\b[a-z][a-z0-9+.-]{1,20}://)[^\s:/@\"'<>]{0,128}:([^\s/\"'<>]{1,256})@",
     ),
     OwnRule(
         name="authorization",
@@ -199,6 +204,26 @@ NAMED_RULES: tuple[OwnRule, ...] = (
         + _PASSWORD
         + r"[\"']?[ \t]{0,4}:[ \t]{1,4})([A-Za-z][A-Za-z0-9!?@#%^*+.~-]{7,250})"
         + r"[ \t]{0,8}(?:#[^\n]{0,200})?(?:[\r\n]|$)",
+    ),
+    OwnRule(
+        name="password",
+        keywords=_ELEMENT_ENDS,
+        reach=500,
+        group=0,
+        refuse=is_no_value,
+        # An element of XML, and a pair of a property list.
+        pattern=r"(?i:<[\w:.-]{0,40}?" + _NAME + r"[\w.-]{0,20}(?:\s[^<>]{0,120})?>\s{0,8})"
+        r"([^<>\s]{6,400})(?=\s{0,8}</)"
+        r"|(?i:<key>[^<>]{0,40}?" + _NAME + r"[\w.-]{0,20}</key>\s{0,20}<string>)([^<>\s]{6,400})",
+    ),
+    OwnRule(
+        name="password",
+        keywords=("value=",),
+        reach=600,
+        refuse=is_no_value,
+        # An attribute that names it and one that holds it: settings of .NET, Spring, forms.
+        pattern=r"(?i:\b(?:key|name|id)=[\"'][^\"'<>]{0,60}?" + _NAME + r"[\w.-]{0,20}[\"']"
+        r"\s{1,20}value=)" + _QUOTED,
     ),
     OwnRule(
         name="said-password",

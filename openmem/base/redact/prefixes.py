@@ -66,7 +66,7 @@ VENDOR_PREFIXES: tuple[tuple[str, str, int], ...] = (
     ("lin_oauth_", "w", 32),
     ("glsa_", "u", 32),
     ("glc_eyJ", "u", 32),
-    ("sntrys_eyJ", "u", 32),
+    ("sntrys_", "b", 60),
     ("sntryu_", "h", 60),
     ("hvs.", "u", 24),
     ("hvb.", "u", 24),

@@ -37,6 +37,10 @@ _PASSWORD_NAME = re.compile(
     r"(?i)(?:pass(?:word|wd|phrase|code)|pwd|(?<![a-z])pass(?:in|out)?|_pass|storepass|keypass)"
     r"[0-9]{0,2}['\"`\s]*(?:[:=>]|\bis\b|\bto\b|\s|$)"
 )
+# A constant that a call defines: `define('DB_PASSWORD', '...')`.
+_PASSWORD_CONSTANT = re.compile(
+    r"(?:PASSWORD|PASSWD|PASSPHRASE|PWD|PASS)[0-9]{0,2}['\"]\s*,\s*['\"]?$"
+)
 _ABOUT_A_SECRET = re.compile(
     r"(?:_(?:FILE|PATH|DIR|URL|URI|ENDPOINT|HOST|NAME|ARN|TTL|EXPIR[A-Z]{1,6}|LENGTH|SIZE|TYPE"
     r"|ALG[A-Z]{0,7}|ISSUER|LIMIT|COUNT|TIMEOUT|REGION|VERSION|SCOPES?|HEADER|PREFIX|POLICY)"
@@ -156,7 +160,8 @@ def looks_drawn(word: str) -> bool:
 def is_letters_password(secret: str, match: str) -> bool:
     """Return whether letters alone after a name are a password all the same."""
     name = match[: len(match) - len(secret)] if match.endswith(secret) else match.split(secret)[0]
-    return bool(_PASSWORD_NAME.search(name)) and not _says_what_it_is(secret)
+    is_named = _PASSWORD_NAME.search(name) or _PASSWORD_CONSTANT.search(name)
+    return bool(is_named) and not _says_what_it_is(secret)
 
 
 def _says_what_it_is(secret: str) -> bool:
