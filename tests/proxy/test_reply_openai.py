@@ -188,3 +188,15 @@ def test_words_of_the_end_inside_a_text_are_not_the_end() -> None:
     chat = EndFinder(content_type=STREAM, encoding="", content_length=None, wire="chat")
     delta = {"choices": [{"delta": {"content": "\ndata: [DONE]\n\n"}}]}
     assert not chat.is_last(sse(delta, named=False))
+
+
+def test_the_end_is_found_behind_words_that_quote_it_however_the_pieces_fall() -> None:
+    """Ours: the search begins near the first such words, which may stand in a text."""
+    delta = {"type": "content_block_delta", "delta": {"text": "event: message_stop\n" * 3}}
+    data = sse(delta) + sse({"type": "message_stop"})
+    start = data.index(b"event: message_stop", data.index(b"\n\n"))
+    for step in (1, 7, 64, 100, len(data)):
+        finder = EndFinder(content_type=STREAM, encoding="", content_length=None)
+        ends = [finder.is_last(data[at : at + step]) for at in range(0, len(data), step)]
+        first = ends.index(True)
+        assert (first + 1) * step > start

@@ -83,8 +83,10 @@ class EndFinder:
         seen = self._window + piece
         start = 0
         if not self._has_begun:
-            is_near = any(word in seen for word in self._words)
-            match = self._last.search(seen) if is_near else None
+            places = [at for word in self._words if (at := seen.find(word)) >= 0]
+            # The pattern begins shortly before its word: what is before that is not walked through.
+            near = max(0, min(places) - _WINDOW_BYTES) if places else 0
+            match = self._last.search(seen, near) if places else None
             if match is None:
                 self._keep(seen)
                 return False
