@@ -19,7 +19,7 @@ from openmem.base.errors import StoreUnavailable
 from openmem.base.light import replace
 from openmem.base.paths import Paths
 from openmem.base.tokens import index_text
-from openmem.memory.model import Kind
+from openmem.memory.model import Kind, storable
 from openmem.memory.providers.base import (
     Ask,
     Capability,
@@ -88,6 +88,7 @@ class LocalProvider:
         """Take items in, in one transaction."""
         if not items:
             return
+        items = [replace(item, text=storable(item.text)) for item in items]
         with self._lock, self._file(bank).writing() as connection:
             texts = [index_text(item.text) for item in items]
             stems = [self._stems(text) for text in texts]
@@ -153,6 +154,7 @@ class LocalProvider:
 
     def recall(self, bank: str, ask: Ask) -> list[Hit]:
         """Return what fits, best first. StoreUnavailable, TimedOut."""
+        ask = replace(ask, text=storable(ask.text))
         if ask.is_quick or ask.has_floor or ask.seconds or not self._has_vectors(bank):
             return self._by_words(bank, ask)
         from openmem.memory.providers.local import meaning  # never on a hook's way
