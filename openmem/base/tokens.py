@@ -7,6 +7,7 @@ phrase. Source: users' report 23.
 
 from __future__ import annotations
 
+import functools
 import re
 import unicodedata
 
@@ -30,7 +31,17 @@ def index_text(text: str) -> str:
     """
     if text.isascii():
         return text
-    # Compiled at the first text that needs them: a hook that sees none does not pay for them.
-    text = unicodedata.normalize("NFKC", text)
-    text = re.sub(_SOLO, lambda match: f" {match.group()} ", text)
-    return re.sub(_EMOJI, lambda match: f" \ue000{ord(match.group()):x} ", text)
+    if not unicodedata.is_normalized("NFKC", text):
+        text = unicodedata.normalize("NFKC", text)
+    return _apart().sub(_set_apart, text)
+
+
+@functools.cache
+def _apart() -> re.Pattern[str]:
+    # Compiled at the first text that needs it: a hook that sees none does not pay for it.
+    return re.compile(f"({_SOLO})|{_EMOJI}")
+
+
+def _set_apart(match: re.Match[str]) -> str:
+    char = match[0]
+    return f" {char} " if match.lastindex else f" \ue000{ord(char):x} "

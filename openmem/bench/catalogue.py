@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from openmem.bench import first_run, hook, proxy, recall, stream
+from openmem.bench import first_run, hook, importing, proxy, recall, stream
 from openmem.bench.context.bench import Wanted
 from openmem.bench.context.bench import run as run_context
 from openmem.bench.store.bench import run as run_store
@@ -24,6 +24,7 @@ BENCHES: dict[str, str] = {
     "first-run": "What openmem adds to one `claude -p` run.",
     "hook": "CPU of a hook against an interpreter that does nothing.",
     "hook-memory": "The same with 100,000 statements remembered about the project.",
+    "import": "One large transcript into the store against json.loads a line; memory.",
     "proxy": "Time to first byte while recording against a bare pass-through.",
     "proxy-trimming": "The same for large sessions, with trimming and compression on.",
     "recall": "How well, how fast and how quietly memories are found, beside BM25.",
@@ -40,11 +41,12 @@ def run(
     wanted: Wanted | None = None,
     data: str = "",
     transcripts: str = "",
+    size_mb: int = 0,
 ) -> AnyReport:
     """Return a bench's report. KeyError: no such one.
 
     `repeats`: samples, 0 for the bench's own; `claude`: for first-run; `wanted`: for context;
-    `data` and `transcripts`: for recall.
+    `data` and `transcripts`: for recall; `size_mb`: for import.
     """
     if name == "context":
         return run_context(wanted or Wanted())
@@ -54,6 +56,8 @@ def run(
         return hook.run(repeats=repeats or 31)
     if name == "hook-memory":
         return hook.run(repeats=repeats or 24, statements=100_000)
+    if name == "import":
+        return importing.run(repeats=repeats or 3, size_mb=size_mb or importing.SIZE_MB)
     if name == "proxy":
         return proxy.run(repeats=repeats or 60)
     if name == "proxy-trimming":

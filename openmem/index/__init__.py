@@ -1,1 +1,1 @@
-"""Repositories, vaults and notes into a bank."""
+"""What stands elsewhere on this machine, brought in: sessions of agents."""

@@ -130,9 +130,16 @@ def unescaped(text: str) -> str:
     return _ESCAPE.sub(_read_escape, text)
 
 
+# All there are, made once: a text of code holds thousands of them.
+_READ = {
+    "\\" * depth + char: _STANDS_FOR.get(char, char).rjust(depth + 1)
+    for depth in range(1, 8)
+    for char in "\"'nrt"
+}
+
+
 def _read_escape(match: re.Match[str]) -> str:
-    char = match[0][-1]
-    return _STANDS_FOR.get(char, char).rjust(len(match[0]))
+    return _READ[match[0]]
 
 
 def _lowered(text: str) -> str:

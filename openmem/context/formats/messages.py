@@ -44,6 +44,7 @@ __all__ = [
     "NotUnderstood",
     "RawMessage",
     "RequestView",
+    "blocks_in",
     "blocks_of",
     "blocks_of_response",
     "decode_message",
@@ -119,11 +120,15 @@ def blocks_of(raw: RawMessage, names: dict[str, str] | None = None) -> list[Bloc
     `names`: tool id → tool name, filled from tool calls and used for their results; pass one
     mapping through the messages of a conversation. NotUnderstood when it is not a message.
     """
-    message = decode_message(raw)
+    return blocks_in(decode_message(raw), {} if names is None else names)
+
+
+def blocks_in(message: Mapping[str, Any], names: dict[str, str]) -> list[Block]:
+    """Return the blocks of a message that is decoded already, as a transcript's is."""
     role = message.get("role")
     if not isinstance(role, str):
         raise NotUnderstood("a message has no role")
-    return _blocks(role, message.get("content"), {} if names is None else names)
+    return _blocks(role, message.get("content"), names)
 
 
 def blocks_of_response(content: Sequence[Mapping[str, Any]]) -> list[Block]:

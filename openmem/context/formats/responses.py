@@ -191,16 +191,17 @@ def blocks_of(raw: RawMessage, names: dict[str, str] | None = None) -> list[Bloc
 
     `names`: call id → tool name, as in the Messages format. NotUnderstood when it is no item.
     """
-    return _blocks(decode_message(raw), {} if names is None else names)
+    return blocks_in(decode_message(raw), {} if names is None else names)
 
 
 def blocks_of_response(output: Sequence[Mapping[str, Any]]) -> list[Block]:
     """Return the blocks of a reply's `output`; the same that its resent form will give."""
     names: dict[str, str] = {}
-    return [block for item in output for block in _blocks(item, names)]
+    return [block for item in output for block in blocks_in(item, names)]
 
 
-def _blocks(item: Mapping[str, Any], names: dict[str, str]) -> list[Block]:
+def blocks_in(item: Mapping[str, Any], names: dict[str, str]) -> list[Block]:
+    """Return the blocks of an item that is decoded already, as a rollout's is."""
     kind = item.get("type", "message")
     if kind == "message":
         return _of_message(item)

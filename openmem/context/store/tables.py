@@ -129,6 +129,19 @@ class Tables:
                 (thread_id,),
             )
 
+    def read_place(self, seq: int) -> tuple[str, int]:
+        """Return a row's (fingerprint, thread id)."""
+        row = self._execute("SELECT fingerprint, thread FROM row WHERE seq = ?", (seq,)).fetchone()
+        return bytes(row[0]).hex(), int(row[1])
+
+    def read_thinking(self, thread_ids: Collection[int]) -> Iterable[tuple[bytes, int]]:
+        """Return (digest, seq) of the threads' rows of thinking."""
+        for thread_id in thread_ids:
+            yield from self._execute(
+                "SELECT digest, seq FROM row WHERE thread = ? AND kind = ? ORDER BY seq",
+                (thread_id, _KIND_NUMBERS["thinking"]),
+            )
+
     def read_in_context(self, thread_id: int) -> set[int]:
         """Return the rows of a thread that are in context."""
         return {
@@ -150,9 +163,16 @@ class Tables:
     # writing
 
     def ensure_thread(
-        self, fingerprint: str, *, kind: str, agent_id: str, parent: int | None, model: str
+        self,
+        fingerprint: str,
+        *,
+        kind: str,
+        agent_id: str,
+        parent: int | None,
+        model: str,
+        at: int = 0,
     ) -> int:
-        """Return the id of a thread, made when it is not there."""
+        """Return the id of a thread, made when it is not there. `at`: when it began, 0 for now."""
         found = self.find_thread(fingerprint)
         if found:
             return found
@@ -165,8 +185,8 @@ class Tables:
                 agent_id,
                 parent,
                 model,
-                self.now,
-                self.now,
+                at or self.now,
+                at or self.now,
             ),
         )
         assert cursor.lastrowid is not None
@@ -177,11 +197,18 @@ class Tables:
         self._last_seq = self.read_session()[3]
 
     def add_row(
-        self, row: Prepared, *, thread_id: int, prev: int | None, source: int | None
+        self,
+        row: Prepared,
+        *,
+        thread_id: int,
+        prev: int | None,
+        source: int | None,
+        at: int = 0,
     ) -> int:
         """Add a row, in memory until `flush_rows`, and return its seq.
 
-        `source`: the row that holds the same text already; then no line is stored.
+        `source`: the row that holds the same text already; then no line is stored. `at`: when it
+        was said, 0 for now.
         """
         seq = self._last_seq + 1
         if seq > LAST_SEQ:
@@ -202,7 +229,7 @@ class Tables:
                 block.name or None,
                 len(lines),
                 row.size,
-                self.now,
+                at or self.now,
                 row.echo,
                 row.masked,
                 source,
@@ -215,15 +242,20 @@ class Tables:
         # Told once a row: the index takes ASCII as it is, and most rows are nothing else.
         words = [each for each in numbered if each[1] and not each[1].isspace()]
         self._indexed.setdefault(group, []).extend(
-            words if row.is_ascii else [(number, index_text(line)) for number, line in words]
+            words
+            if row.is_ascii
+            else [(number, line if line.isascii() else index_text(line)) for number, line in words]
         )
         if source is None:
             self._added_bytes += row.size
             self._blobs.extend((seq, blob.id, blob.media, len(blob.data)) for blob in row.blobs)
         return seq
 
-    def flush_rows(self, thread_id: int, model: str) -> int:
-        """Write the rows added, add them to the sums and return how many they are."""
+    def flush_rows(self, thread_id: int, model: str, *, at: int = 0) -> int:
+        """Write the rows added, add them to the sums and return how many they are.
+
+        `at`: when the last one was said, 0 for now.
+        """
         count, added = len(self._rows), self._added_bytes
         many = self._connection.executemany
         many(_ADD_ROW, self._rows)
@@ -236,19 +268,34 @@ class Tables:
         self._rows, self._blobs, self._lines, self._indexed = [], [], {}, {}
         self._added_bytes = 0
         self._execute(
-            "UPDATE session SET last_seq = ?, rows = rows + ?, bytes = bytes + ?, last_at = ?",
-            (self._last_seq, count, added, self.now),
+            "UPDATE session SET last_seq = ?, rows = rows + ?, bytes = bytes + ?,"
+            " last_at = max(last_at, ?)",
+            (self._last_seq, count, added, at or self.now),
         )
         self._execute(
-            "UPDATE thread SET rows = rows + ?, bytes = bytes + ?, last_at = ?,"
+            "UPDATE thread SET rows = rows + ?, bytes = bytes + ?, last_at = max(last_at, ?),"
             " model = coalesce(?, model) WHERE id = ?",
-            (count, added, self.now, model or None, thread_id),
+            (count, added, at or self.now, model or None, thread_id),
         )
         return count
 
     def set_session(self, agent: str, cwd: str, bank: str) -> None:
         """Store what is known of the session."""
         self._execute("UPDATE session SET agent = ?, cwd = ?, bank = ?", (agent, cwd, bank))
+
+    def set_times(self, first: int, last: int) -> None:
+        """Store when the session began and was last used, for one that was read from elsewhere."""
+        self._execute("UPDATE session SET created_at = ?, last_at = ?", (first, last))
+
+    def leave_context(self, thread_id: int, at: int, *, keeps_prompts: bool) -> int:
+        """Mark a thread's rows as gone from context, the person's words not where they are kept."""
+        but = f" AND role <> {_ROLE_NUMBERS['user']}" if keeps_prompts else ""
+        cursor = self._execute(
+            "UPDATE row SET in_context = 0, trimmed_at = ?"
+            f" WHERE thread = ? AND in_context = 1{but}",
+            (at, thread_id),
+        )
+        return max(cursor.rowcount, 0)
 
     def take_out_of_context(self, seqs: Collection[int], thread_id: int | None = None) -> int:
         """Mark rows as gone from context; return how many were in it. `thread_id`: only of this."""

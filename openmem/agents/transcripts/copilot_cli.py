@@ -1,0 +1,142 @@
+"""Copilot CLI: `~/.copilot/session-state/<session>/events.jsonl`, earlier `<session>.jsonl`.
+
+Kept: what the person typed (as typed, not as the program dressed it), answers, calls and their
+results. Left out: the system prompt, hooks and turns, which say nothing of their own.
+Trap: a call stands in the answer and again when it is run; the answer's counts.
+Source: event logs of 1.0.64 and 1.0.68; sub-agents and compactions by the names of their events
+(not seen live).
+"""
+
+from __future__ import annotations
+
+import glob
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from openmem.agents.transcripts.files import file_source
+from openmem.agents.transcripts.parts import call, image, result, said, thought
+from openmem.agents.transcripts.values import ToolNames, seconds, table, tables, text
+from openmem.context.formats.records import records
+from openmem.context.rows import Block
+from openmem.context.transcript import Fault, Head, Item, Mark, Piece, Source
+
+_MARK_BYTES = 1 << 20
+_FAMILIES = ("session.", "user.", "assistant.", "tool.", "system.", "hook.", "subagent.")
+
+
+class CopilotCli:
+    """Reads the event logs of GitHub Copilot CLI."""
+
+    agent = "copilot-cli"
+    title = "Copilot CLI"
+
+    def sources(self, environ: Mapping[str, str], home: str) -> Iterator[Source]:
+        """Yield the sessions' files."""
+        folder = glob.escape(environ.get("COPILOT_HOME", "") or f"{home}/.copilot")
+        for pattern in (
+            f"{folder}/session-state/*/events.jsonl",
+            f"{folder}/session-state/*.jsonl",
+            f"{folder}/history-session-state/*.jsonl",
+        ):
+            for path in sorted(glob.glob(pattern)):
+                source = file_source(self.agent, path)
+                if source:
+                    yield source
+
+    def sources_in(self, path: str) -> None:
+        """Return None: only the beginning of a file tells."""
+
+    def knows(self, head: Head) -> bool:
+        """Return whether events of this agent are at the beginning."""
+        return not head.is_document and any(
+            isinstance(value, dict)
+            and text(value.get("type")).startswith(_FAMILIES)
+            and isinstance(value.get("data"), dict)
+            for value in head.values
+        )
+
+    def read(self, source: Source, mark: Mark) -> Iterator[Item]:
+        """Yield the events that say something, in order."""
+        reading = _Reading(mark.state)
+        end, line, marked = mark.offset, mark.line, mark.offset
+        with open(source.path, "rb") as file:
+            for record in records(file, mark.offset, mark.line):
+                if record.start >= max(end, marked + _MARK_BYTES):
+                    marked = record.start
+                    yield Mark(offset=record.start, line=record.line, state=reading.saved())
+                end, line = record.end, record.line + 1
+                if record.problem:
+                    yield Fault(line=record.line, offset=record.start, why=record.problem)
+                elif isinstance(record.value, dict):
+                    yield from reading.pieces_of(record.value)
+            yield Mark(offset=end, line=line, state=reading.saved())
+
+
+class _Reading:
+    """One pass over an event log."""
+
+    def __init__(self, state: Mapping[str, Any]) -> None:
+        self._names = ToolNames()
+        self._names.update(table(state.get("names")))
+        self._known = (
+            Piece(**table(state.get("known"))) if state.get("known") else Piece(session="")
+        )
+
+    def saved(self) -> dict[str, Any]:
+        """Return what a later reading has to know."""
+        known = self._known
+        told = {"session": known.session, "cwd": known.cwd, "model": known.model}
+        return {"names": self._names.saved(), "known": told}
+
+    def pieces_of(self, value: Mapping[str, Any]) -> Iterator[Piece]:
+        kind, data = text(value.get("type")), table(value.get("data"))
+        if kind in ("session.start", "session.resume"):
+            self._introduce(data)
+            return
+        if kind == "session.model_change":
+            self._known = replace(self._known, model=text(data.get("newModel")))
+            return
+        blocks = self._blocks(kind, data)
+        if blocks:
+            yield replace(
+                self._known,
+                blocks=tuple(blocks),
+                at=seconds(value.get("timestamp")),
+                agent_id=text(data.get("parentToolCallId")),
+                model=text(data.get("model")) or self._known.model,
+                sums_up=kind.startswith("session.compaction"),
+            )
+
+    def _introduce(self, data: Mapping[str, Any]) -> None:
+        known, context = self._known, table(data.get("context"))
+        self._known = Piece(
+            session=known.session or text(data.get("sessionId")),
+            cwd=known.cwd or text(context.get("cwd")),
+            model=text(data.get("selectedModel")) or known.model,
+        )
+
+    def _blocks(self, kind: str, data: Mapping[str, Any]) -> list[Block]:
+        if kind == "user.message":
+            media = (image("user", part) for part in tables(data.get("attachments")))
+            return [*said("user", data.get("content")), *(found for found in media if found)]
+        if kind == "assistant.message":
+            blocks = thought(data.get("reasoningText")) + said("assistant", data.get("content"))
+            for request in tables(data.get("toolRequests")):
+                name = text(request.get("name"))
+                self._names[text(request.get("toolCallId"))] = name
+                blocks.append(call(name, request.get("arguments")))
+            return blocks
+        if kind == "tool.execution_complete":
+            return self._result(data)
+        if kind == "session.compaction_complete":
+            return said("system", data.get("summaryContent"))
+        return []
+
+    def _result(self, data: Mapping[str, Any]) -> list[Block]:
+        name = self._names.get(text(data.get("toolCallId")), "")
+        found = table(data.get("result"))
+        value = found.get("content")
+        if value is None:
+            value = text(table(data.get("error")).get("message")) or data.get("error")
+        return result(name, value if value is not None else "")

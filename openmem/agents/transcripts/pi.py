@@ -1,0 +1,132 @@
+"""Pi: `~/.pi/agent/sessions/--<folder>--/<time>_<id>.jsonl`, a head and then entries.
+
+Kept: messages, commands that the person ran, messages of extensions; summaries of compactions and
+of branches stand in the role of the system, because nobody said them.
+Trap: later versions hold a tree in which a branch was left; its entries were said all the same, and
+are taken in the order of the file. A session that was branched off begins with the other's entries.
+Source: sessions of version 1; the vendor's page on the format for 2 and 3 (not seen live).
+"""
+
+from __future__ import annotations
+
+import glob
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from openmem.agents.transcripts.files import file_source, is_line_of
+from openmem.agents.transcripts.parts import call, image, result, said, thought
+from openmem.agents.transcripts.values import items, seconds, table, text
+from openmem.context.formats.records import records
+from openmem.context.rows import Block
+from openmem.context.transcript import Fault, Head, Item, Mark, Piece, Source
+
+_MARK_BYTES = 1 << 20
+
+
+class Pi:
+    """Reads Pi's sessions."""
+
+    agent = "pi"
+    title = "Pi"
+
+    def sources(self, environ: Mapping[str, str], home: str) -> Iterator[Source]:
+        """Yield the sessions' files."""
+        folder = environ.get("PI_CODING_AGENT_DIR", "") or f"{home}/.pi/agent"
+        for path in sorted(glob.glob(f"{glob.escape(folder)}/sessions/**/*.jsonl", recursive=True)):
+            source = file_source(self.agent, path)
+            if source:
+                yield source
+
+    def sources_in(self, path: str) -> None:
+        """Return None: only the beginning of a file tells."""
+
+    def knows(self, head: Head) -> bool:
+        """Return whether a head of a session, or messages of Pi's, are at the beginning."""
+        return not head.is_document and any(
+            (is_line_of(value, "session") and text(value.get("id")) and "cwd" in value)
+            or (is_line_of(value, "message") and isinstance(value.get("message"), dict)
+                and "sessionId" not in value and text(value["message"].get("role")))
+            for value in head.values
+        )  # fmt: skip
+
+    def read(self, source: Source, mark: Mark) -> Iterator[Item]:
+        """Yield the messages in the order of the file."""
+        known = Piece(**table(mark.state.get("known"))) if mark.state else Piece(session="")
+        end, line, marked = mark.offset, mark.line, mark.offset
+
+        def saved() -> dict[str, Any]:
+            return {"known": {"session": known.session, "cwd": known.cwd, "parent": known.parent}}
+
+        with open(source.path, "rb") as file:
+            for record in records(file, mark.offset, mark.line):
+                if record.start >= max(end, marked + _MARK_BYTES):
+                    marked = record.start
+                    yield Mark(offset=record.start, line=record.line, state=saved())
+                end, line = record.end, record.line + 1
+                if record.problem:
+                    yield Fault(line=record.line, offset=record.start, why=record.problem)
+                elif isinstance(record.value, dict):
+                    if is_line_of(record.value, "session"):
+                        known = known if known.session else _head(record.value)
+                    else:
+                        yield from _pieces(known, record.value)
+            yield Mark(offset=end, line=line, state=saved())
+
+
+def _head(value: Mapping[str, Any]) -> Piece:
+    before = text(value.get("branchedFrom")) or text(value.get("parentSession"))
+    parent = before.rpartition("_")[2].removesuffix(".jsonl") if before else ""
+    return Piece(session=text(value.get("id")), cwd=text(value.get("cwd")), parent=parent)
+
+
+def _pieces(known: Piece, value: Mapping[str, Any]) -> Iterator[Piece]:
+    kind, at = value.get("type"), seconds(value.get("timestamp"))
+    if kind in ("compaction", "branch_summary"):
+        blocks = tuple(said("system", value.get("summary")))
+        yield replace(known, blocks=blocks, at=at, sums_up=kind == "compaction")
+    elif kind == "custom_message":
+        yield replace(known, blocks=tuple(_content("system", value.get("content"))), at=at)
+    elif kind == "message":
+        message = table(value.get("message"))
+        at = at or seconds(message.get("timestamp"))
+        model = text(message.get("model"))
+        yield Piece(
+            session=known.session,
+            cwd=known.cwd,
+            parent=known.parent,
+            blocks=tuple(_blocks(message)),
+            at=at,
+            model=model,
+        )
+
+
+def _blocks(message: Mapping[str, Any]) -> list[Block]:
+    role, content = message.get("role"), message.get("content")
+    if role == "toolResult":
+        return result(text(message.get("toolName")), content)
+    if role == "bashExecution":
+        return [
+            call("bash", {"command": text(message.get("command"))}),
+            *result("bash", text(message.get("output"))),
+        ]
+    return _content(role if role in ("user", "assistant") else "system", content)
+
+
+def _content(role: str, content: object) -> list[Block]:
+    if isinstance(content, str):
+        return said(role, content)
+    blocks: list[Block] = []
+    for part in items(content):
+        if not isinstance(part, dict):
+            continue
+        kind = part.get("type")
+        if kind == "text":
+            blocks += said(role, part.get("text"))
+        elif kind == "thinking":
+            blocks += thought(part.get("thinking"))
+        elif kind == "toolCall":
+            blocks.append(call(text(part.get("name")), part.get("arguments")))
+        elif found := image(role, part):
+            blocks.append(found)
+    return blocks

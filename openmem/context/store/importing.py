@@ -1,0 +1,312 @@
+"""One session's file, filled from what was read elsewhere: nothing twice, nothing lost.
+
+Idea: blocks are keyed as the recorder keys them. What the store knows is passed over and the chain
+goes on from the row that is there; the rest is prepared (masked, cut into lines) and inserted, a
+batch a transaction.
+Invariant: redaction and tombstones hold as for the proxy; a batch is stored whole or not at all.
+Trap: when somebody else writes to the session meanwhile, what was matched may be wrong: `Moved` is
+raised, nothing of the batch is stored, and the reading begins anew.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from openmem.base.paths import Paths
+from openmem.context.rows import Block, KeyedBlock, chain, seed_of
+from openmem.context.store.database import open_for_writing, session_file, unavailable
+from openmem.context.store.inserting import Belongs, Inserter, Moved, New
+from openmem.context.store.known import KnownRows
+from openmem.context.store.masking import Masker
+from openmem.context.store.readonly import connect_for_reading
+from openmem.context.store.schema import STATEMENTS, VERSION
+from openmem.context.store.tables import Tables
+from openmem.context.transcript import Piece
+
+_BUSY_SECONDS = 30.0
+_CACHE = "PRAGMA cache_size = -8192"
+
+
+@dataclass(slots=True, kw_only=True)
+class Counts:
+    """What an import came to. `known`: rows that were there; `first`, `last`: POSIX seconds."""
+
+    added: int = 0
+    known: int = 0
+    masked: int = 0
+    first: float = 0.0
+    last: float = 0.0
+
+
+@dataclass(slots=True)
+class _Chain:
+    """Where one thread's chain stands. `root`: its first row's key, "" before there is one.
+
+    `thread`: its id once it is stored. `waiting`: side rows that came before the first other one.
+    `told`: hashes of the reminders that were told.
+    """
+
+    agent_id: str
+    seed: str
+    head: str
+    root: str = ""
+    thread: int = 0
+    last_seq: int = 0
+    known_head: str = ""
+    waiting: list[tuple[Block, Piece]] = field(default_factory=list)
+    told: set[int] = field(default_factory=set)
+
+    @property
+    def is_at_known_row(self) -> bool:
+        """Whether the last row of the chain was there before the import."""
+        return self.last_seq > 0 and self.head == self.known_head
+
+    @property
+    def family(self) -> tuple[str, str]:
+        return ("sub-agent" if self.agent_id else "main", self.agent_id)
+
+
+class SessionImport:
+    """Adds pieces to one session. Not thread-safe. Errors: `Moved`, StoreUnavailable.
+
+    `state`: what `state` returned when the transcript was read the last time; None to read it from
+    the beginning. `is_dry`: nothing is written, and counts are as far as they can be told.
+    """
+
+    def __init__(
+        self,
+        paths: Paths,
+        sid: str,
+        key: bytes,
+        masker: Masker,
+        *,
+        belongs: Belongs,
+        state: Mapping[str, Any] | None = None,
+        is_dry: bool = False,
+    ) -> None:
+        self.sid = sid
+        self._paths = paths
+        self._key = key
+        self._masker = masker
+        self._known_count = 0
+        self._first = self._last = 0.0
+        self._chains: dict[str, _Chain] = {}
+        self._coming: set[str] = set()
+        with self._faults():
+            connection = _opened(paths, sid) if is_dry else _opened_for_writing(paths, sid)
+            self._connection = connection
+            self._tables = Tables(connection, 0)
+            self._inserter = Inserter(paths, sid, key, connection, belongs=belongs, is_dry=is_dry)
+            last_seq = self._inserter.last_seq
+            if state and state.get("last_seq") != last_seq:
+                self.close()
+                raise Moved
+            self._known = self._inserter.known = KnownRows(0 if state else last_seq)
+            # A chain that only grows meets no row of its own: they need not be looked for.
+            self._grows_only = not last_seq
+            for saved in (state or {}).get("chains", ()):
+                self._restore(saved)
+
+    def _faults(self) -> _Faults:
+        return _Faults(self._paths, self.sid)
+
+    def close(self) -> None:
+        """Close the file; what was not settled is not stored."""
+        self._inserter.close()
+        self._connection.close()
+
+    @property
+    def counts(self) -> Counts:
+        """What it came to so far."""
+        done = self._inserter
+        return Counts(
+            added=done.added,
+            known=self._known_count + done.known_sides,
+            masked=done.masked,
+            first=self._first,
+            last=self._last,
+        )
+
+    # what is kept for the next time
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether everything that was added is stored, and nothing waits for more."""
+        return not any(c.waiting for c in self._chains.values())
+
+    def state(self) -> dict[str, Any]:
+        """Return what the next import of the same transcript goes on from; only when settled."""
+        last_seq = self._tables.read_session()[3]
+        chains = [[c.agent_id, c.head, c.root] for c in self._chains.values() if c.root]
+        return {"chains": chains, "last_seq": last_seq}
+
+    def _restore(self, saved: Sequence[str]) -> None:
+        agent_id, head, root = saved
+        found = self._chain(agent_id)
+        row = self._tables.find_row(head)
+        if row is None:
+            return  # swept or forgotten with its session: the chain begins anew
+        found.head, found.root = head, root
+        found.thread, found.last_seq = self._tables.read_place(row.seq)[1], row.seq
+
+    # keying
+
+    def add(self, pieces: Iterable[Piece]) -> None:
+        """Take pieces in the order in which they were said."""
+        with self._faults():
+            rows: list[New] = []
+            for piece in pieces:
+                self._take(piece, rows)
+            self._hand_over(rows)
+
+    def end(self) -> None:
+        """Store what waits for a first prompt, which will not come any more."""
+        with self._faults():
+            rows: list[New] = []
+            for found in self._chains.values():
+                self._end(found, rows)
+            self._hand_over(rows)
+
+    def _hand_over(self, rows: list[New]) -> None:
+        if not rows:
+            return
+        prepared = self._masker.prepared([row.keyed for row in rows])
+        self._inserter.insert(rows, prepared, (self._first, self._last))
+        self._coming.clear()
+
+    def _chain(self, agent_id: str) -> _Chain:
+        found = self._chains.get(agent_id)
+        if found is None:
+            seed = seed_of(self._key, "sub-agent" if agent_id else "main", agent_id)
+            found = self._chains[agent_id] = _Chain(agent_id, seed, seed)
+        return found
+
+    def _take(self, piece: Piece, rows: list[New]) -> None:
+        at = self._chain(piece.agent_id)
+        if piece.at:
+            self._first = min(self._first or piece.at, piece.at)
+            self._last = max(self._last, piece.at)
+        if piece.begins_anew and at.root:
+            at.head, at.root, at.thread = at.seed, "", 0
+            at.told.clear()
+            self._grows_only = False
+        is_sum = piece.begins_anew or piece.sums_up
+        for block in piece.blocks:
+            if not at.root and block.is_side:
+                at.waiting.append((block, piece))
+                continue
+            self._place(at, block, piece, rows, is_sum)
+            is_sum = False
+
+    def _place(self, at: _Chain, block: Block, piece: Piece, rows: list[New], is_sum: bool) -> None:
+        """Find a block's row, or make one; then the chain goes on from it."""
+        (keyed,) = chain(self._key, (block,), at.head)
+        if block.is_side:
+            self._side(at, keyed, piece, rows)
+            return
+        seq = self._find(at, keyed)
+        if not at.root:
+            at.root = keyed.fingerprint
+            if seq > 0:
+                at.thread = self._tables.read_place(seq)[1]
+            waiting, at.waiting = at.waiting, []
+            for one, its_piece in waiting:
+                (side,) = chain(self._key, (one,), at.seed)
+                self._side(at, side, its_piece, rows)
+        if seq == 0:
+            rows.append(self._new(at, keyed, piece, is_sum))
+            self._coming.add(keyed.fingerprint)
+        else:
+            self._known_count += 1
+        at.head = keyed.fingerprint
+        if seq > 0:
+            at.head, at.thread = self._tables.read_place(seq)
+            at.last_seq, at.known_head = (seq, at.head) if seq <= self._known.limit else (0, "")
+
+    def _find(self, at: _Chain, keyed: KeyedBlock) -> int:
+        """Return the seq of a block's row, -1 for one that is about to be stored, 0 for none."""
+        if keyed.fingerprint in self._coming:
+            return -1
+        if self._grows_only:
+            return 0
+        found = self._tables.find_row(keyed.fingerprint)
+        if found:
+            self._known.use(found.seq)
+            self._known.use(found.source or 0)
+            return found.seq
+        found_seq = self._known.by_content(self._tables, keyed, at.family, at.last_seq)
+        block = keyed.block
+        if not found_seq and self._known.limit and (block.role, block.kind) == ("user", "text"):
+            # Claude Code ends a text with a line feed where it joins two messages in a request.
+            (joined,) = chain(self._key, (replace(block, text=f"{block.text}\n"),), "")
+            found_seq = self._known.by_content(self._tables, joined, at.family, at.last_seq)
+        return found_seq
+
+    def _side(self, at: _Chain, keyed: KeyedBlock, piece: Piece, rows: list[New]) -> None:
+        """Take thinking or a reminder; a reminder's text is stored once a thread."""
+        if keyed.fingerprint in self._coming or self._tables.find_row(keyed.fingerprint):
+            self._known_count += 1
+            return
+        if keyed.block.role == "system":
+            # At a row that was recorded, what the client told beside it was recorded, too, though
+            # perhaps in other words than the transcript's.
+            text = hash(keyed.block.text)
+            if text in at.told or at.is_at_known_row:
+                self._known_count += 1
+                return
+            at.told.add(text)
+        self._coming.add(keyed.fingerprint)
+        rows.append(self._new(at, keyed, piece, is_sum=piece.sums_up))
+
+    def _new(self, at: _Chain, keyed: KeyedBlock, piece: Piece, is_sum: bool) -> New:
+        previous = at.head if at.head != at.seed else ""
+        return New(keyed, piece, at.family, at.root, at.thread, previous, is_sum)
+
+    def _end(self, at: _Chain, rows: list[New]) -> None:
+        """Give side rows a thread of their own when no other row ever came."""
+        waiting, at.waiting = at.waiting, []
+        for block, piece in waiting:
+            (keyed,) = chain(self._key, (block,), at.seed)
+            at.root = at.root or keyed.fingerprint
+            self._side(at, keyed, piece, rows)
+
+
+def _opened_for_writing(paths: Paths, sid: str) -> sqlite3.Connection:
+    connection = open_for_writing(paths, sid, busy_seconds=_BUSY_SECONDS)
+    connection.execute(_CACHE)
+    return connection
+
+
+def _opened(paths: Paths, sid: str) -> sqlite3.Connection:
+    """Return a reading connection to the session's file, or to an empty one in memory."""
+    path = session_file(paths, sid)
+    if os.path.exists(path):  # opening one that is not there would make it
+        connection = connect_for_reading(path)
+        if connection.execute("PRAGMA user_version").fetchone()[0] == VERSION:
+            return connection
+        connection.close()
+    connection = sqlite3.connect(":memory:", isolation_level=None)
+    for statement in STATEMENTS:
+        connection.execute(statement)
+    connection.execute(
+        "INSERT INTO session (id, session_id, created_at, last_at) VALUES (1, ?, 0, 0)", (sid,)
+    )
+    return connection
+
+
+class _Faults:
+    """Turns faults of the file into StoreUnavailable."""
+
+    def __init__(self, paths: Paths, sid: str) -> None:
+        self._paths, self._sid = paths, sid
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: object, fault: BaseException | None, at: object) -> None:
+        if isinstance(fault, sqlite3.Error | OSError):
+            raise unavailable(self._paths, self._sid, fault) from fault

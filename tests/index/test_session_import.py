@@ -1,0 +1,533 @@
+"""Sessions from agents' files into the store: once, whole, and only where the policy lets them."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from openmem.agents.transcripts.registry import READERS
+from openmem.context.care.forget import forget_rows, forget_word
+from openmem.context.care.select import select_literal, select_rows
+from openmem.context.formats.messages import split_request
+from openmem.context.search.engine import search
+from openmem.context.search.query import Query, Scope
+from openmem.context.session import Registration, write_registration
+from openmem.context.store.catalog import entry_of
+from openmem.context.store.model import Incoming
+from openmem.context.store.recorder import Recorder
+from openmem.context.transcript import Item, Mark, Piece, Source
+from openmem.index.sessions.cursors import cursors_file
+from openmem.index.sessions.report import Report
+from tests.fakes.agent_files import (
+    claude_path,
+    claude_talk,
+    codex_call,
+    codex_lines,
+    codex_path,
+    copilot_events,
+    gemini_chat,
+    item,
+    lines,
+    opencode_database,
+    opencode_storage,
+    opencode_talk,
+    pi_entries,
+    write,
+)
+from tests.index.conftest import Machine
+
+SID = "11111111-2222-4333-8444-555555555555"
+OTHER = "66666666-2222-4333-8444-555555555555"
+
+
+def record(machine: Machine, sid: str, *messages: dict[str, Any], agent_id: str = "") -> None:
+    """Let the proxy's recorder see a request with these messages."""
+    body = json.dumps({"model": "m", "max_tokens": 9, "messages": messages}).encode()
+    recorder = Recorder(machine.paths, machine.key)
+    kind = "sub-agent" if agent_id else "main"
+    recorder.record_request(
+        sid,
+        Incoming(agent="claude-code", view=split_request(body), kind=kind, agent_id=agent_id),
+    )  # type: ignore[arg-type]
+    recorder.close()
+
+
+def messages_of(talk: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return a transcript's lines as the messages of a request; reminders and markers put in."""
+    found: list[dict[str, Any]] = []
+    for number, line in enumerate(talk):
+        message = {"role": line["message"]["role"], "content": line["message"]["content"]}
+        if number == 0:
+            text = message["content"]
+            message["content"] = [
+                {"type": "text", "text": "<system-reminder>\ndate\n</system-reminder>"},
+                {"type": "text", "text": text, "cache_control": {"type": "ephemeral"}},
+            ]
+        if found and found[-1]["role"] == message["role"] == "assistant":
+            found[-1]["content"] = [*found[-1]["content"], *message["content"]]
+        else:
+            found.append(message)
+    return found
+
+
+# what comes in
+
+
+def test_every_agents_sessions_come_in_with_folder_bank_and_times(machine: Machine) -> None:
+    """Issue 7: search covers months from the first day."""
+    repo = str(machine.repo)
+    machine.claude(SID, *claude_talk(SID, repo))
+    write(codex_path(machine.home, OTHER), lines(*codex_lines(OTHER, repo, item("user", "go"))))
+    opencode_database(machine.home / ".local/share/opencode/opencode.db", "ses_1", repo,
+                      opencode_talk())  # fmt: skip
+    write(machine.home / ".copilot/session-state/c1/events.jsonl", copilot_events("c1", repo))
+    write(machine.home / ".pi/agent/sessions/--r--/p1.jsonl", pi_entries("p1", repo))
+    write(machine.home / ".gemini/tmp/x/chats/session-1.json",
+          json.dumps(gemini_chat("g1", "x")).encode())  # fmt: skip
+    write(machine.home / ".gemini/tmp/x/.project_root", repo.encode())
+    report = machine.bring_in()
+    found = {one.session_id: (one.agent, one.added) for one in report.sessions.values()}
+    assert found == {
+        SID: ("claude-code", 10), OTHER: ("codex", 1), "ses_1": ("opencode", 8),
+        "c1": ("copilot-cli", 5), "p1": ("pi", 8), "g1": ("gemini-cli", 5),
+    }  # fmt: skip
+    machine.check(*found)
+    for sid, (agent, _) in found.items():
+        entry = entry_of(machine.paths, sid)
+        assert entry is not None and (entry.agent, entry.cwd) == (agent, repo)
+        assert entry.bank == entry.workspace != ""
+    assert machine.select(SID, "SELECT created_at, last_at FROM threads") == [
+        ("2026-09-01T10:00:01Z", "2026-09-01T10:00:10Z")
+    ]
+    times = [row["created_at"] for row in machine.rows(SID)]
+    assert times[0] == "2026-09-01T10:00:01Z" and times == sorted(times)
+    page = search(machine.paths, Query(text="contents").checked(), Scope(all_workspaces=True))
+    assert page.total_matches == 2 and page.hits[0].session_id == SID
+
+
+def test_a_second_import_adds_nothing_and_reads_nothing(machine: Machine) -> None:
+    """Issue 7, Show it."""
+    machine.claude(SID, *claude_talk(SID, str(machine.repo)))
+    assert machine.bring_in().added == 10
+    again = machine.bring_in()
+    assert (again.added, again.unchanged, again.bytes) == (0, 1, 0)
+    os.unlink(cursors_file(machine.paths))
+    whole = machine.bring_in()
+    assert (whole.added, whole.known) == (0, 10)
+    machine.check(SID)
+
+
+def test_a_session_that_went_on_brings_what_is_new(machine: Machine) -> None:
+    """Users' report 28: an incremental write is proportional to the new text."""
+    talk = claude_talk(SID, str(machine.repo), turns=3)
+    machine.claude(SID, *talk[:7])
+    machine.bring_in()
+    read: list[int] = []
+
+    class Counting:
+        agent, title = "claude-code", "Claude Code"
+        sources = READERS["claude-code"].sources
+        sources_in = READERS["claude-code"].sources_in
+        knows = READERS["claude-code"].knows
+
+        def read(self, source: Source, mark: Mark) -> Iterator[Item]:
+            for one in READERS["claude-code"].read(source, mark):
+                read.append(isinstance(one, Piece))
+                yield one
+
+    machine.claude(SID, *talk)
+    report = machine.bring_in(readers={"claude-code": Counting()})
+    assert report.added == 8 and sum(read) == 8 and machine.texts(SID)[-1] == "answer 3"
+    assert machine.select(SID, "SELECT count(*) FROM threads") == [(1,)]
+    machine.check(SID)
+
+
+def test_a_file_cut_and_written_anew_loses_and_doubles_nothing(machine: Machine) -> None:
+    """Oddities: a file truncated and rewritten."""
+    talk = claude_talk(SID, str(machine.repo))
+    machine.claude(SID, *talk)
+    machine.bring_in()
+    machine.claude(SID, *talk[5:], *machine_tail(machine))
+    report = machine.bring_in()
+    assert report.added == 1 and sorted(machine.texts(SID)).count("answer 2") == 1
+    machine.check(SID)
+
+
+def machine_tail(machine: Machine) -> list[dict[str, Any]]:
+    file = machine.file(SID)
+    return [{**file.user("one more thing"), "uuid": "tail"}]
+
+
+# with the proxy
+
+
+@pytest.mark.parametrize("cut", [1, 4, 7, 10])
+def test_an_import_after_the_proxy_adds_only_what_it_did_not_see(
+    machine: Machine, cut: int
+) -> None:
+    """Issue 7, part 5: matched by content key and order."""
+    talk = claude_talk(SID, str(machine.repo))
+    record(machine, SID, *messages_of(talk[:cut]))
+    before = [row for row in machine.rows(SID) if row["role"] != "system"]
+    assert len(before) == cut
+    machine.claude(SID, *talk)
+    report = machine.bring_in()
+    assert report.added == 10 - cut and report.known == cut
+    rows = [row for row in machine.rows(SID) if row["role"] != "system"]
+    assert [row["text"] for row in rows][:cut] == [row["text"] for row in before]
+    assert len(rows) == 10 and len({row["fingerprint"] for row in rows}) == 10
+    machine.check(SID)
+
+
+def test_the_proxy_after_an_import_adds_only_what_is_new(machine: Machine) -> None:
+    """Issue 7, part 5: the other way round."""
+    talk = claude_talk(SID, str(machine.repo))
+    machine.claude(SID, *talk)
+    machine.bring_in()
+    record(machine, SID, *messages_of(talk), {"role": "user", "content": "and now?"})
+    texts = machine.texts(SID)
+    assert texts[:10] == [text for text in texts if text not in ("date", "and now?")]
+    assert sorted(texts[10:]) == ["and now?", "date"]
+    assert machine.select(SID, "SELECT count(*) FROM threads") == [(1,)]
+    machine.check(SID)
+
+
+def test_a_history_whose_chain_parted_is_matched_by_content(machine: Machine) -> None:
+    """Design, Row: results in another order, a message that only one of the two has."""
+    file = machine.file(SID)
+    talk = [
+        file.user("go"),
+        file.call("a", "one", answer="m1"),
+        file.call("b", "two", answer="m1"),
+        file.result("a", "1"),
+        file.result("b", "2"),
+        file.says("done"),
+        file.user("go on"),
+        file.says("more"),
+    ]
+    sent = messages_of(talk)
+    results = [message["content"][0] for message in sent if message["role"] == "user"][1:3]
+    sent[2:4] = [
+        {
+            "role": "user",
+            "content": [results[1], results[0], {"type": "text", "text": "only on the wire"}],
+        }
+    ]
+    record(machine, SID, *sent)
+    machine.claude(SID, *talk)
+    report = machine.bring_in()
+    assert report.added == 0 and report.known == 8
+    machine.check(SID)
+
+
+def test_what_a_person_said_twice_is_stored_twice(machine: Machine) -> None:
+    """Ours: a row is matched once; the proxy saw one of the two."""
+    file = machine.file(SID)
+    talk = [file.user("go"), file.says("ok"), file.user("go"), file.says("ok")]
+    record(machine, SID, *messages_of(talk[:2]))
+    machine.claude(SID, *talk)
+    assert machine.bring_in().added == 2
+    assert [t for t in machine.texts(SID) if t != "date"] == ["go", "ok", "go", "ok"]
+
+
+def test_sub_agents_come_beside_their_session(machine: Machine) -> None:
+    """Users' report 28: no collision with the main conversation, the parent link kept."""
+    main = machine.file(SID)
+    talk = [main.user("go"), main.says("done")]
+    helper = machine.file(SID, agent_id="a1")
+    task = [helper.user("go"), helper.says("done")]
+    record(machine, SID, *messages_of(task), agent_id="a1")
+    machine.claude(SID, *talk)
+    folder = claude_path(machine.home, SID).with_suffix("")
+    write(folder / "subagents/agent-a1.jsonl", lines(*task))
+    write(folder / "subagents/agent-b2.jsonl",
+          lines(machine.file(SID, agent_id="b2").user("go")))  # fmt: skip
+    report = machine.bring_in()
+    assert report.added == 3 and len(report.sessions) == 1
+    found = machine.select(SID, "SELECT agent_id, kind, rows FROM threads ORDER BY agent_id")
+    assert found == [("", "main", 2), ("a1", "sub-agent", 3), ("b2", "sub-agent", 1)]
+    main_thread = machine.select(SID, "SELECT thread FROM threads WHERE kind = 'main'")
+    assert machine.select(SID, "SELECT parent FROM threads WHERE agent_id = 'b2'") == main_thread
+    machine.check(SID)
+
+
+def test_what_was_summed_up_is_out_of_context(machine: Machine) -> None:
+    """Issue 7, part 5: compaction records, one that begins anew and one that does not."""
+    file = machine.file(SID)
+    machine.claude(SID, file.user("before"), file.says("said"),
+                   file.user("This session is being continued", isCompactSummary=True),
+                   file.says("after"))  # fmt: skip
+    write(codex_path(machine.home, OTHER), lines(*codex_lines(
+        OTHER, str(machine.repo), item("user", "before"), item("assistant", "said"),
+        {"line": "compacted", "message": "Another language model started to solve this problem"},
+        item("assistant", "after"))))  # fmt: skip
+    machine.bring_in()
+    for sid, kept in ((SID, []), (OTHER, ["before"])):
+        left = [row["text"] for row in machine.rows(sid) if not row["in_context"]]
+        assert left == [text for text in ("before", "said") if text not in kept]
+        assert machine.select(sid, "SELECT kind, dropped FROM events") == [
+            ("compaction", len(left))
+        ]
+        machine.check(sid)
+    assert machine.select(SID, "SELECT count(*) FROM threads") == [(2,)]
+
+
+def test_a_fork_holds_only_what_is_its_own(machine: Machine) -> None:
+    """Users' report 47: forked history stored once, with a parent link; the parent comes first."""
+    talk = claude_talk(OTHER, str(machine.repo))
+    forked = {"sessionId": OTHER, "messageUuid": "x"}
+    copied = [{**line, "sessionId": SID, "forkedFrom": forked} for line in talk[:5]]
+    file = machine.file(SID)
+    own = [{**file.user("another way"), "forkedFrom": None}, file.says("taken")]
+    machine.claude(SID, *copied, *own)
+    machine.claude(OTHER, *talk)
+    report = machine.bring_in()
+    fork = report.sessions[SID]
+    assert (fork.parent, fork.added, fork.shared) == (OTHER, 2, 5)
+    assert machine.texts(SID) == ["another way", "taken"] and len(machine.texts(OTHER)) == 10
+    machine.check(SID, OTHER)
+
+
+def test_a_fork_keeps_all_when_its_parent_may_not_be_stored(machine: Machine) -> None:
+    """Ours: nothing is lost with the other session."""
+    head = codex_lines(SID, str(machine.repo), forked_from_id=OTHER)
+    rest = codex_lines(OTHER, "/private", item("user", "go"), item("assistant", "gone"))
+    write(codex_path(machine.home, SID), lines(*head, *rest))
+    write(codex_path(machine.home, OTHER), lines(*rest))
+    report = machine.bring_in()
+    assert machine.texts(SID) == ["go", "gone"] and OTHER not in report.sessions
+
+
+def test_opencode_in_database_and_files_is_stored_once(machine: Machine) -> None:
+    """Oddities: both must be read and merged."""
+    talk = opencode_talk()
+    repo = str(machine.repo)
+    opencode_database(machine.home / ".local/share/opencode/opencode.db", "ses_1", repo, talk[:1])
+    opencode_storage(machine.home, "ses_1", repo, talk)
+    report = machine.bring_in()
+    assert report.added == 8 and len(machine.texts("ses_1")) == 8
+    machine.check("ses_1")
+
+
+# what may not
+
+
+def test_a_denied_folder_leaves_nothing(machine: Machine, tmp_path: Path) -> None:
+    """Design, section 6 point 8: no row, no registration, no cursor, no name."""
+    secret = tmp_path / "secret"
+    write(secret / ".git/HEAD", b"ref: x\n")
+    machine.policy(f'version = 1\n[defaults.git]\nstore = true\n[[rules]]\npath = "{secret}"\n'
+                   "store = false\n")  # fmt: skip
+    machine.claude(SID, *claude_talk(SID, str(secret)))
+    write(
+        codex_path(machine.home, OTHER), lines(*codex_lines(OTHER, str(secret), item("user", "x")))
+    )
+    report = machine.bring_in()
+    assert report.sessions == {} and sum(report.denied.values()) == 2
+    for path in Path(machine.paths.state_dir).rglob("*"):
+        assert SID not in path.name and OTHER not in path.name
+        if path.is_file():
+            data = path.read_bytes()
+            assert SID.encode() not in data and str(secret).encode() not in data
+
+
+def test_what_the_hook_registered_goes_before_what_the_transcript_tells(machine: Machine) -> None:
+    """Design, section 6 point 9."""
+    write_registration(
+        machine.paths,
+        Registration(session_id=SID, agent="claude-code", cwd="/elsewhere", bank="",
+                     registered_at="2026-09-01T10:00:00Z"),
+    )  # fmt: skip
+    machine.claude(SID, *claude_talk(SID, str(machine.repo)))
+    report = machine.bring_in()
+    assert report.added == 0 and list(report.denied) == ["default for other folders"]
+
+
+def test_a_folder_of_another_machine_is_no_folder(machine: Machine) -> None:
+    """Ours: a Windows path, taken from where we stand, must not become part of a repository."""
+    machine.claude(SID, *claude_talk(SID, "C:\\exp\\site"))
+    report = machine.bring_in()
+    assert report.added == 0 and list(report.denied) == ["default for no folder known"]
+
+
+def test_secrets_are_masked_on_this_path_too(machine: Machine) -> None:
+    """Design, section 6 point 9."""
+    secret = "AKIA" + "Q3EGVTRWLZ5XKJ7M"
+    file = machine.file(SID)
+    machine.claude(SID, file.user(f"use {secret}"), file.call("t", f"export KEY={secret}"),
+                   file.result("t", f"ok {secret}"))  # fmt: skip
+    report = machine.bring_in()
+    assert report.sessions[SID].masked >= 3
+    for path in Path(machine.paths.state_dir).rglob("*"):
+        assert not path.is_file() or secret.encode() not in path.read_bytes()
+    machine.check(SID)
+
+
+def test_what_was_forgotten_does_not_come_back(machine: Machine) -> None:
+    """Design, section 6 point 7: rows by their keys, words wherever they stand."""
+    talk = claude_talk(SID, str(machine.repo))
+    machine.claude(SID, *talk, machine.file(OTHER).user("the name is quokkamarble"))
+    machine.bring_in()
+    entry = entry_of(machine.paths, SID)
+    assert entry is not None
+    seq = next(row["seq"] for row in machine.rows(SID) if row["text"] == "contents 1")
+    forget_rows(machine.paths, machine.key, select_rows(machine.paths, entry, [seq]))
+    word = "quokkamarble"
+    forget_word(machine.paths, machine.key, word, select_literal(machine.paths, word, machine.key))
+    for sid in (SID, OTHER):
+        os.unlink(f"{machine.paths.sessions_dir}/{sid}.v4.db")
+    os.unlink(cursors_file(machine.paths))
+    machine.bring_in()
+    assert "contents 1" not in machine.texts(SID) and "contents 2" in machine.texts(SID)
+    assert len(machine.rows(SID)) == 10
+    assert machine.texts(OTHER) and word not in machine.texts(OTHER)[0]
+    machine.check(SID, OTHER)
+
+
+# interruptions
+
+
+class Broken:
+    """A reader that is interrupted after so many pieces, once."""
+
+    agent, title = "claude-code", "Claude Code"
+
+    def __init__(self, after: int, fault: BaseException) -> None:
+        self.after, self.fault = after, fault
+        self.sources = READERS["claude-code"].sources
+        self.sources_in = READERS["claude-code"].sources_in
+        self.knows = READERS["claude-code"].knows
+
+    def read(self, source: Source, mark: Mark) -> Iterator[Item]:
+        for number, one in enumerate(READERS["claude-code"].read(source, mark)):
+            if number == self.after:
+                raise self.fault
+            yield one
+
+
+def test_an_import_that_is_broken_off_goes_on_where_it_was(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Issue 7: interrupted; the rows before the last cursor are there, and none comes twice."""
+    monkeypatch.setattr("openmem.index.sessions.importing._CHECKPOINT_BYTES", 1)
+    file = machine.file(SID)
+    talk = [file.user(f"question {n} " + "x" * 400_000) for n in range(12)]
+    machine.claude(SID, *talk)
+    with pytest.raises(KeyboardInterrupt):
+        machine.bring_in(readers={"claude-code": Broken(11, KeyboardInterrupt())})
+    stored = len(machine.rows(SID))
+    assert 0 < stored < 12
+    report = machine.bring_in()
+    assert report.added == 12 - stored and len(machine.texts(SID)) == 12
+    machine.check(SID)
+
+
+def test_a_fault_in_one_file_hides_no_other(machine: Machine) -> None:
+    """Oddities: one bad file must never hide the rest."""
+    machine.claude(SID, *claude_talk(SID, str(machine.repo)))
+    broken = Broken(3, OSError(5, "Input/output error"))
+    write(codex_path(machine.home, OTHER),
+          lines(*codex_lines(OTHER, str(machine.repo), item("user", "go"))))  # fmt: skip
+    report = machine.bring_in(readers={**READERS, "claude-code": broken})
+    assert [entry.why for entry in report.unread] == ["Input/output error"]
+    assert report.unread[0].is_fault and report.sessions[OTHER].added == 1
+    assert machine.bring_in().sessions[SID].added + len(machine.rows(SID)) >= 10
+    assert len(machine.texts(SID)) == 10
+
+
+def test_two_imports_at_once_store_everything_once(machine: Machine) -> None:
+    """Issue 7: two imports at once."""
+    sids = [f"{n:08d}-2222-4333-8444-555555555555" for n in range(8)]
+    for sid in sids:
+        machine.claude(sid, *claude_talk(sid, str(machine.repo), turns=4))
+    reports: list[Report] = []
+    threads = [
+        threading.Thread(target=lambda: reports.append(machine.bring_in())) for _ in range(3)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(120)
+    assert sum(report.added for report in reports) == 8 * 20
+    assert all(len(machine.texts(sid)) == 20 for sid in sids)
+    machine.check(*sids)
+
+
+def test_an_import_beside_the_proxy_matches_anew(machine: Machine) -> None:
+    """Ours: the proxy writes to the session between two batches of the import."""
+    talk = claude_talk(SID, str(machine.repo))
+    machine.claude(SID, *talk)
+    readers = {"claude-code": _Meanwhile(lambda: record(machine, SID, *messages_of(talk[:7])))}
+    report = machine.bring_in(readers=readers)
+    assert report.added == 3 and report.known == 7
+    assert len([text for text in machine.texts(SID) if text != "date"]) == 10
+    machine.check(SID)
+
+
+class _Meanwhile(Broken):
+    """A reader during which something happens once."""
+
+    def __init__(self, act: Any) -> None:
+        super().__init__(-1, RuntimeError())
+        self.act = act
+
+    def read(self, source: Source, mark: Mark) -> Iterator[Item]:
+        for number, one in enumerate(READERS["claude-code"].read(source, mark)):
+            if number == 5 and self.act:
+                act, self.act = self.act, None
+                act()
+            yield one
+
+
+# the rest
+
+
+def test_a_dry_run_counts_and_writes_nothing(machine: Machine) -> None:
+    """Design, section 5: a dry run changes no file."""
+    talk = claude_talk(SID, str(machine.repo))
+    machine.claude(SID, *talk)
+    record(machine, OTHER, {"role": "user", "content": "x"})
+    record(machine, SID, *messages_of(talk[:4]))
+    before = {path: path.read_bytes() for path in Path(machine.paths.state_dir).rglob("*.*")}
+    report = machine.bring_in(is_dry=True)
+    after = {path: path.read_bytes() for path in Path(machine.paths.state_dir).rglob("*.*")}
+    assert (report.added, report.known) == (6, 4) and after == before
+    assert machine.bring_in().added == 6
+
+
+def test_since_leaves_older_sessions_where_they_are(machine: Machine) -> None:
+    """Issue 7: --since."""
+    old, new = (machine.claude(sid, *claude_talk(sid, str(machine.repo))) for sid in (SID, OTHER))
+    os.utime(old, (1_700_000_000, 1_700_000_000))
+    assert new.exists()
+    report = machine.bring_in(since=1_750_000_000)
+    assert list(report.sessions) == [OTHER] and report.older == 1
+
+
+def test_progress_ends_where_everything_is_read(machine: Machine) -> None:
+    """Issue 7: a progress bar."""
+    for sid in (SID, OTHER):
+        machine.claude(sid, *claude_talk(sid, str(machine.repo)))
+    seen: list[tuple[int, int]] = []
+    machine.bring_in(progress=lambda done, total, title: seen.append((done, total)))
+    assert seen == sorted(seen) and seen[-1][0] == seen[-1][1] > 0
+
+
+def test_a_rollout_without_an_id_is_named_after_its_file(machine: Machine) -> None:
+    """Oddities: catatafishen/agentbridge#40."""
+    write(
+        codex_path(machine.home, SID),
+        lines(
+            {"type": "turn_context", "payload": {"cwd": str(machine.repo)}},
+            {"type": "response_item", "payload": item("user", "go")},
+            *[{"type": "response_item", "payload": one} for one in codex_call("c", "ls", "a")],
+        ),
+    )
+    report = machine.bring_in()
+    assert list(report.sessions) == [SID] and report.added == 3
