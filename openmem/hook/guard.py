@@ -11,26 +11,20 @@ Source: users' report 431 of another system; issue 4, part 6.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator, Mapping
 
-from openmem.base.paths import Paths
-from openmem.context.trim.spent.marker import carried, shortened_id
+from openmem.context.trim.spent.marker import carried
 
 
-def refusal(payload: Mapping[str, object], sid: str, paths: Paths) -> str:
+def refusal(payload: Mapping[str, object], sid: str) -> str:
     """Return why a call must not run, "" to let it run."""
     for text in _texts(payload.get("tool_input")):
         what, how = carried(text, sid)
-        if not what:
-            continue
-        blob = shortened_id(text)
-        if blob and not os.path.exists(f"{paths.blobs_dir}/{blob}.txt"):
-            continue  # it speaks of one, as our own tests do
-        return (
-            f"openmem: this call carries {what} (openmem put it into your context) and not the "
-            f"original text. Get the original with {how}, then make the call with it."
-        )
+        if what:
+            return (
+                f"openmem: this call carries {what} (openmem put it into your context) and not "
+                f"the original text. Get the original with {how}, then make the call with it."
+            )
     return ""
 
 

@@ -109,7 +109,7 @@ def handle(
     if event == TOOL:
         from openmem.hook.guard import refusal, refusal_output  # no other event pays for it
 
-        return HookReply(stdout=refusal_output(refusal(payload, sid, paths)))
+        return HookReply(stdout=refusal_output(refusal(payload, sid)))
     if moment.agent_id:
         return HookReply()  # a sub-agent's event belongs to the session that is known already
     try:

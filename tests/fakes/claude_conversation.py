@@ -97,19 +97,17 @@ class ClaudeConversation:
         self.messages.append({"role": "assistant", "content": copy.deepcopy(content)})
 
     def call(self, *inputs: str) -> list[dict[str, Any]]:
-        """Return tool calls for a scripted model's reply."""
-        calls: list[dict[str, Any]] = []
-        for text in inputs:
+        """Return calls of the shell for a scripted model's reply."""
+        return self.use(*(("Bash", {"command": text}) for text in inputs))
+
+    def use(self, *calls: tuple[str, dict[str, Any]]) -> list[dict[str, Any]]:
+        """Return tool calls for a scripted model's reply: (tool, input)."""
+        found: list[dict[str, Any]] = []
+        for name, given in calls:
             self._calls += 1
-            calls.append(
-                {
-                    "type": "tool_use",
-                    "id": f"toolu_{self._calls:05d}",
-                    "name": "Bash",
-                    "input": {"command": text},
-                }
-            )
-        return calls
+            number = f"toolu_{self._calls:05d}"
+            found.append({"type": "tool_use", "id": number, "name": name, "input": given})
+        return found
 
     def results(self, outputs: list[str], *, budget: bool = False) -> None:
         """Answer the open calls; a tool's hook or token reminder may follow."""

@@ -45,7 +45,6 @@ def trimmer(home: Path, rows: Rows | None = None, **settings: Any) -> Trimmer:
         KEY,
         TrimSettings(**chosen),
         {},
-        save_blob=lambda text: f"{len(text):016x}",
         count_masked=lambda sid, numbers: 0,
         find_rows=(rows or Rows()).find,
     )

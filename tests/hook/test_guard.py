@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 
 from openmem.agents.launchers import HOOK, rendered
-from openmem.context.store.blobs import blob_of, write_blob
-from openmem.context.trim.pointer import compressed_text, pointer_text
+from openmem.context.trim.pointer import pointer_text, shortened_text
 from openmem.context.trim.spent.marker import marker
 from openmem.hook.handle import handle
 from tests.hook.conftest import SID, Machine
@@ -54,11 +53,10 @@ def test_a_pointer_and_a_shortened_result_are_refused_too(machine: Machine) -> N
     """Ours: they are placeholders as much as a marker is."""
     pointer = pointer_text(SID, 12, 0)
     assert "smart_compact_search" in _reason(_asked(machine, {"content": pointer}))
-    blob = blob_of(b"k" * 32, ("line\n" * 900).encode(), "text/plain")
-    short = compressed_text("line\n" * 900, blob.id, 200, 1800)
-    assert _asked(machine, {"content": short}) == ""  # nothing of that id is stored: a mere text
-    write_blob(machine.paths, blob)
-    assert f'smart_compact_get(id="{blob.id}")' in _reason(_asked(machine, {"content": short}))
+    short = shortened_text("line\n" * 900, address=f"{SID}:8", end_characters=200)
+    assert f'smart_compact_get(id="{SID}:8")' in _reason(_asked(machine, {"content": short}))
+    other = shortened_text("line\n" * 900, address="another:8", end_characters=200)
+    assert _asked(machine, {"content": other}) == ""
 
 
 def test_a_sub_agents_call_is_looked_at_as_well(machine: Machine) -> None:

@@ -19,6 +19,7 @@ from tests.fakes.claude_conversation import NEWEST, OLDER, ClaudeConversation
 from tests.fakes.faults import Refusal
 from tests.fakes.strict.canonical import without_markers
 from tests.fakes.strict.rules import Account, StrictRules
+from tests.fakes.superseding import Rows
 from tests.fakes.wire import Request
 
 KEY = b"k" * 32
@@ -26,14 +27,15 @@ FORM = MessagesFormat()
 
 
 def trimmer(home: Path, **settings: Any) -> Trimmer:
-    chosen = {"soft_tokens": 6_000, "hard_tokens": 9_000, "compress_tokens": 1_500, **settings}
+    chosen = {"soft_tokens": 6_000, "hard_tokens": 9_000, "compress_tokens": 1_500,
+              "superseded": True, **settings}  # fmt: skip
     return Trimmer(
         Paths(os.environ),
         KEY,
         TrimSettings(**chosen),
         {},
-        save_blob=lambda text: f"{abs(hash(text)) % 16**8:08x}",
         count_masked=lambda sid, numbers: 0,
+        find_rows=Rows().find,
     )
 
 
@@ -211,6 +213,51 @@ def test_a_rewritten_history_starts_afresh(home: Path) -> None:
     assert [trimmed for trimmed, _ in drive.refused[refused:]] in ([], [False])
 
 
+def calls_of(source: random.Random, count: int) -> list[tuple[str, dict[str, Any]]]:
+    """Return calls as an engineer's agent makes them, on few files, so that many are repeated."""
+    found: list[tuple[str, dict[str, Any]]] = []
+    for _ in range(count):
+        path = f"/work/{source.choice('abc')}.py"
+        body = "z" * source.choice([10, 700, 5000])
+        todos = [{"content": body[:200], "status": source.choice(["pending", "completed"])}] * 4
+        found.append(
+            source.choice(
+                [
+                    ("Bash", {"command": f"make {body[:9]}"}),
+                    ("Read", {"file_path": path}),
+                    ("Read", {"file_path": path, "offset": 10}),
+                    ("Edit", {"file_path": path, "old_string": body, "new_string": "n"}),
+                    ("Write", {"file_path": path, "content": body}),
+                    ("Grep", {"pattern": "def"}),
+                    ("TodoWrite", {"todos": todos}),
+                ]
+            )
+        )
+    return found
+
+
+def assert_newest_of_each(client: ClaudeConversation, body: dict[str, Any]) -> None:
+    """The newest to-do state is in the request, word for word, whatever left."""
+    done = {
+        block["tool_use_id"]
+        for message in client.messages
+        if message["role"] == "user"
+        for block in message["content"]
+        if block["type"] == "tool_result"
+    }
+    states = [
+        block["input"]
+        for message in client.messages
+        if message["role"] == "assistant"
+        for block in message["content"]
+        if block["type"] == "tool_use" and block["name"] == "TodoWrite" and block["id"] in done
+    ]
+    if states:
+        text = json.dumps(states[-1], separators=(",", ":"))
+        shown = json.dumps(body["messages"], separators=(",", ":"))
+        assert text in shown or json.dumps(text)[1:-1] in shown
+
+
 @pytest.mark.parametrize("seed", range(12))
 def test_any_session_keeps_its_promises(home: Path, seed: int) -> None:
     """Property over generated conversations: legal, covered, prefix stable."""
@@ -224,13 +271,14 @@ def test_any_session_keeps_its_promises(home: Path, seed: int) -> None:
         drive.client.say(f"task {number} " + "x" * source.choice([5, 50, 4000]))
         if source.random() < 0.2:
             drive.client.change_effort(source.choice(["low", "high"]))
-        for step in range(source.choice([0, 1, 3, 12])):
+        for _ in range(source.choice([0, 1, 3, 12])):
             calls = source.choice([1, 1, 3])
-            words = [f"s{step}c{c}" for c in range(calls)]
-            drive.send(drive.client.call(*words), thinks=source.random() < 0.7)
+            used = drive.client.use(*calls_of(source, calls))
+            drive.send(used, thinks=source.random() < 0.7)
             sizes = [source.choice([10, 500, 3000, 20_000]) for _ in range(calls)]
             drive.client.results(["y" * size for size in sizes], budget=source.random() < 0.3)
         drive.send([{"type": "text", "text": "done"}], thinks=source.random() < 0.7)
+        assert_newest_of_each(drive.client, drive.sent[-1])
     assert [refusal for trimmed, refusal in drive.refused if trimmed] == []
     assert_one_bust_a_trim(drive)
     for view, body in zip(drive.views, drive.sent, strict=True):

@@ -18,6 +18,7 @@ from openmem.context.trim.wire.chat import ChatFormat
 from openmem.context.trim.wire.responses import ResponsesFormat
 from tests.fakes.codex_conversation import NEWEST, OLDER, CodexConversation
 from tests.fakes.strict.reasoning import items_of, pairing_fault, prefix_of, seal, stale_reasoning
+from tests.fakes.superseding import Rows
 
 KEY = b"k" * 32
 POINTER = "no longer in this request"
@@ -30,8 +31,8 @@ def trimmer(home: Path, **settings: Any) -> Trimmer:
         KEY,
         TrimSettings(**chosen),
         {},
-        save_blob=lambda text: f"{abs(hash(text)) % 16**8:08x}",
         count_masked=lambda sid, numbers: 0,
+        find_rows=Rows().find,
     )
 
 

@@ -18,6 +18,7 @@ from openmem.context.search.query import Query, Scope
 from openmem.context.session import request_trim
 from openmem.context.store.reader import open_session
 from openmem.context.trim.limits import TrimSettings
+from openmem.mcp.get_answer import answer_get
 from tests.fakes.anthropic_server import FakeAnthropic
 from tests.fakes.claude_conversation import ClaudeConversation
 from tests.fakes.proxied import TARGET, register, write_policy
@@ -166,15 +167,35 @@ def test_an_untrimmed_request_keeps_its_bytes(bench: Bench) -> None:
     assert bench.fake.of("t")[-1].request.body == raw
 
 
-def test_a_shortened_result_is_fetched_whole(bench: Bench) -> None:
-    """Context store contract: a compressed tool result in full, by its blob."""
-    from openmem.context.store.blobs import find_blob
-
-    bench.turn("first", [60_000])
-    for number in range(6):
-        bench.turn(f"task {number}", [1200, 1200])
-    found = [t for t in text_of(bench.bodies[-1]).split('smart_compact_get(id=\\"')[1:]]
-    if found:
-        blob = find_blob(bench.paths, found[0][:16])
-        assert blob is not None and blob.data.decode().startswith("first output 0\n")
+def test_a_shortened_result_is_fetched_whole(
+    paths: Paths, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Context store contract: a shortened tool result in full, by the id that it names."""
+    with FakeAnthropic(rules=StrictRules(Account())) as fake:
+        settings = ProxySettings(
+            paths=paths,
+            routes={"claude-code": fake.url_of("t")},
+            trim=TrimSettings(soft_tokens=40_000, compress_tokens=400),
+        )
+        with RunningProxy(settings) as proxy:
+            bench = Bench(paths, proxy, fake)
+            bench.turn("old", [9000])
+            bench.turn("first", [9000, 50, 50, 50])
+            request_trim(paths, SID, keep_turns=2)
+            bench.turn("then", [])
     assert set(bench.statuses) == {200}
+    (named,) = text_of(bench.bodies[-1]).split('smart_compact_get(id=\\"')[1:]
+    short = next(
+        block["content"]
+        for message in bench.bodies[-1]["messages"]
+        if isinstance(message["content"], list)
+        for block in message["content"]
+        if block["type"] == "tool_result" and "left out" in block["content"]
+    )
+    assert len(short) < 1000 < 9000
+    folder = tmp_path / "work"
+    monkeypatch.chdir(folder)
+    environ = {**os.environ, "CLAUDE_PROJECT_DIR": str(folder), "CLAUDE_CODE_SESSION_ID": SID}
+    got = answer_get(environ, {"id": named.partition('\\"')[0]}, {})
+    assert isinstance(got, str)
+    assert got.partition("\n")[2] == "first output 0\n" + "line of text\n" * (9000 // 13)

@@ -7,7 +7,7 @@ kept ones together again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -102,10 +102,6 @@ class WireFormat(Protocol):
 
     def with_pointer(self, raw: bytes, pointer: str) -> list[bytes]:
         """Return the cut turn's item with the pointer at its head, as one or two items."""
-        ...
-
-    def compressed(self, raw: bytes, compress: Callable[[str], str | None]) -> bytes:
-        """Return a results item, each of its texts replaced where `compress` gives one."""
         ...
 
     def fault_of(self, body: bytes) -> str:

@@ -34,17 +34,23 @@ def pointer_text(sid: str, dropped: int, masked: int) -> str:
     )
 
 
-def compressed_text(text: str, blob_id: str, limit_characters: int, tokens: int) -> str:
-    """Return a tool result as head, pointer and tail. `limit_characters`: of head and tail each.
+CHARACTERS_PER_TOKEN = 2.5
+
+
+def shortened_text(text: str, *, address: str, end_characters: int) -> str:
+    """Return a tool result as head, pointer and tail. `address`: of the row that holds all of it;
+    `end_characters`: of head and tail each.
 
     Cuts at a line's end where one is near, and never inside a character that is seen as one: a
-    joined emoji, a flag, a letter with its marks.
+    joined emoji, a flag, a letter with its marks. By characters only, never by a learnt ratio: the
+    same result must come out the same on every request.
     """
-    head_end = _cut_before(text, limit_characters)
-    tail_start = _cut_after(text, len(text) - limit_characters)
+    head_end = _cut_before(text, end_characters)
+    tail_start = _cut_after(text, len(text) - end_characters)
+    tokens = int(len(text) / CHARACTERS_PER_TOKEN)
     return (
         f"[openmem: {tokens} tokens of this tool result are left out; "
-        f'smart_compact_get(id="{blob_id}")'
+        f'smart_compact_get(id="{address}")'
         f" returns all of it]\n{text[:head_end]}\n[openmem: …]\n{text[tail_start:]}"
     )
 
@@ -56,7 +62,7 @@ _REGIONAL = re.compile("[\U0001f1e6-\U0001f1ff]")
 
 def _cut_before(text: str, at: int) -> int:
     line = text.rfind("\n", max(0, at - _LINE_SLACK), at)
-    return line if line > 0 else _boundary(text, at)
+    return _boundary(text, line if line > 0 else at)  # a line may end with two characters
 
 
 def _cut_after(text: str, at: int) -> int:

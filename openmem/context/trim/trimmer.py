@@ -35,7 +35,7 @@ from openmem.context.trim.limits import (
     window_of,
 )
 from openmem.context.trim.notes import Notes, said_in
-from openmem.context.trim.pointer import compressed_text, pointer_text
+from openmem.context.trim.pointer import pointer_text
 from openmem.context.trim.spent.reduce import FindRows, Prospect, prospect, reduce
 from openmem.context.trim.state import (
     Cut,
@@ -67,11 +67,10 @@ class _Live:
 class Trimmer:
     """Decides and renders. Thread-safe; one instance a process.
 
-    `windows`: model name prefix → window in tokens. `save_blob(text) -> id` keeps the whole text
-    of a compressed result before the request that shows it short is sent. `count_masked(sid,
-    numbers)`: called before a cut is made final: stores the request's rows and returns how many
-    secrets the store holds masked in those items. `notes`: what is said beside a pointer, if any.
-    `find_rows`: of single bodies, called after `count_masked`; without it none is left out.
+    `windows`: model name prefix → window in tokens. `count_masked(sid, numbers)`: called before
+    a cut is made final: stores the request's rows and returns how many secrets the store holds
+    masked in those items. `find_rows`: of single bodies, called after it; without it none is left
+    out or shortened. `notes`: what is said beside a pointer, if any.
     """
 
     def __init__(
@@ -81,14 +80,13 @@ class Trimmer:
         settings: TrimSettings,
         windows: Mapping[str, int],
         *,
-        save_blob: Callable[[str], str],
         count_masked: Callable[[str, Sequence[int]], int],
         notes: Notes | None = None,
         find_rows: FindRows | None = None,
     ) -> None:
         self._paths, self._key, self._notes = paths, key, notes
         self._settings, self._windows = settings, windows
-        self._save_blob, self._count_masked = save_blob, count_masked
+        self._count_masked = count_masked
         self._find_rows = find_rows
         self._live: OrderedDict[tuple[str, str], _Live] = OrderedDict()
         self._trims: OrderedDict[str, SessionTrims] = OrderedDict()
@@ -182,14 +180,14 @@ class Trimmer:
             )
         bound = form.with_binding(envelope) if state.binding_repair else None
         noted: Cut | None = self._noted(ask.sid, cut)
-        body = render_view(form, bound or envelope, items, noted or cut, self._compress())
+        body = render_view(form, bound or envelope, items, noted or cut)
         fault = _own_fault(form, body, ask.body)
         if fault and cut.pointer:
             # The stored cut does not fit any more: all of the history, without its old thinking.
             problem = f"the view would be refused: {fault}"
             cut, made = self._bare_cut(items), None
             noted = cut
-            body = render_view(form, envelope, items, cut, self._compress()) if cut else ask.body
+            body = render_view(form, envelope, items, cut) if cut else ask.body
             fault = _own_fault(form, body, ask.body)
         if cut is None or noted is None or fault:
             raise NotTrimmable(fault or problem)
@@ -333,9 +331,7 @@ class Trimmer:
         found = self._prospect(form, items)
 
         def price(kept: Sequence[int], strip: int, squeeze: int) -> int:
-            weight = weight_of_kept(
-                envelope, items, kept, strip, squeeze, found, self._settings.compress_tokens
-            )
+            weight = weight_of_kept(envelope, items, kept, strip, squeeze, found)
             tokens = weight.characters / characters_per_token(state.samples)
             return round(tokens) + weight.image_tokens
 
@@ -370,7 +366,7 @@ class Trimmer:
         )
         try:
             noted = self._noted(ask.sid, cut)
-            body = render_view(form, envelope, items, noted, self._compress())
+            body = render_view(form, envelope, items, noted)
         except NotTrimmable:
             return None  # no legal order: the stored cut, or none, goes on
         return None if _own_fault(form, body, ask.body) else cut
@@ -394,8 +390,14 @@ class Trimmer:
     def _prospect(self, form: WireFormat, items: Sequence[Item]) -> Prospect:
         """Return what a cut may leave out of the items it keeps, and what it must tell again."""
         first = next((n for n, item in enumerate(items) if item.kind == "turn"), len(items))
-        wanted = self._settings.superseded and self._find_rows is not None
-        return prospect(form.name, items, first=first, superseded=wanted)
+        is_stored = self._find_rows is not None
+        return prospect(
+            form.name,
+            items,
+            first=first,
+            superseded=self._settings.superseded and is_stored,
+            long_tokens=self._settings.compress_tokens if is_stored else 0,
+        )
 
     def _tokens(
         self,
@@ -411,23 +413,7 @@ class Trimmer:
         return max(0, whole - state.cleared.tokens)
 
     def _weight(self, envelope: Envelope, items: Sequence[Item], cut: Cut) -> Weight:
-        return weight_of_cut(envelope, items, cut, self._settings.compress_tokens)
-
-    def _compress(self) -> Callable[[str], str | None]:
-        """Return the short form of a tool result, by characters only.
-
-        Never by the calibrated ratio: the same result must come out the same on every request.
-        """
-        tokens = self._settings.compress_tokens
-        limit = int(tokens * 2.5)
-
-        def short(text: str) -> str | None:
-            if not tokens or len(text) <= limit:
-                return None
-            blob = self._save_blob(text)
-            return compressed_text(text, blob, limit // 4, int(len(text) / 2.5))
-
-        return short
+        return weight_of_cut(envelope, items, cut)
 
     def _held(self, ask: Ask) -> _Live:
         return self._live.pop((ask.sid, ask.lane), None) or _Live()

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from openmem.context.trim.items import Envelope, Item, WireFormat
 from openmem.context.trim.spent.reduce import text_of_told
 from openmem.context.trim.spent.wire import replaced
 from openmem.context.trim.state import Cut
-
-Compress = Callable[[str], str | None]
 
 
 def kept_order(cut: Cut, items: Sequence[Item]) -> list[int]:
@@ -37,13 +35,11 @@ def kept_order(cut: Cut, items: Sequence[Item]) -> list[int]:
     return list(range(cut.first)) + head + list(range(cut.gap_end, len(items)))
 
 
-def render_view(
-    form: WireFormat, envelope: Envelope, items: Sequence[Item], cut: Cut, compress: Compress
-) -> bytes:
+def render_view(form: WireFormat, envelope: Envelope, items: Sequence[Item], cut: Cut) -> bytes:
     """Return the body of the view. NotTrimmable when no legal order exists."""
     kept: list[tuple[Item, list[bytes]]] = []
     later: list[bytes] = []
-    markers = cut.reduced.markers()
+    marks = cut.reduced.marks()
     for number in kept_order(cut, items):
         item = items[number]
         raw: bytes | None = item.raw
@@ -51,10 +47,8 @@ def render_view(
             raw = form.without_thinking(item.raw)
         if raw is None:
             continue
-        if number in markers:
-            raw = replaced(form.name, raw, markers[number])
-        if number < cut.squeeze and item.kind == "results":
-            raw = form.compressed(raw, compress)
+        if number in marks:
+            raw = replaced(form.name, raw, marks[number])
         is_cut_turn = number == cut.turn and bool(cut.pointer)
         raws = form.with_pointer(raw, _pointer(form, items, cut)) if is_cut_turn else [raw]
         if number < cut.anchor:

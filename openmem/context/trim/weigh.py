@@ -13,9 +13,7 @@ from openmem.context.trim.view import kept_order
 _POINTER_CHARACTERS = 600
 
 
-def weight_of_cut(
-    envelope: Envelope, items: Sequence[Item], cut: Cut, compress_tokens: int
-) -> Weight:
+def weight_of_cut(envelope: Envelope, items: Sequence[Item], cut: Cut) -> Weight:
     """Return what the view of a cut weighs; `cut.pointer` with the note that is shown with it."""
     note = max(0, len(cut.pointer) - _POINTER_CHARACTERS)
     return _weight(
@@ -23,10 +21,8 @@ def weight_of_cut(
         items,
         kept_order(cut, items),
         strip=cut.strip,
-        squeeze=cut.squeeze,
         saved=cut.reduced.saved(),
         more=note + cut.reduced.told_weight,
-        compress_tokens=compress_tokens,
     )
 
 
@@ -37,7 +33,6 @@ def weight_of_kept(
     strip: int,
     squeeze: int,
     found: Prospect,
-    compress_tokens: int,
 ) -> Weight:
     """Return what a view with these items would weigh. `found`: what it may leave out of them."""
     saved: dict[int, int] = {}
@@ -48,10 +43,8 @@ def weight_of_kept(
         items,
         kept,
         strip=strip,
-        squeeze=squeeze,
         saved=saved,
         more=found.told_weight(kept),
-        compress_tokens=compress_tokens,
     )
 
 
@@ -61,12 +54,9 @@ def _weight(
     kept: Sequence[int],
     *,
     strip: int,
-    squeeze: int,
     saved: Mapping[int, int],
     more: int,
-    compress_tokens: int,
 ) -> Weight:
-    limit = compress_tokens * 3
     characters = envelope.weight + _POINTER_CHARACTERS + more
     pictures = 0
     for number in kept:
@@ -75,8 +65,5 @@ def _weight(
         weight = item.weight
         if number < strip and item.has_thinking:
             weight = item.weight - item.thinking_weight
-        weight -= saved.get(number, 0)
-        if number < squeeze and item.kind == "results" and limit:
-            weight = min(weight, limit + 600)
-        characters += weight
+        characters += weight - saved.get(number, 0)
     return Weight(characters=characters, image_tokens=pictures)

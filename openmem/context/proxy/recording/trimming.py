@@ -1,7 +1,7 @@
 """The recorder's side of a trim: which request gets a view, and what is written down of it.
 
-Idea: the trim decides and renders; this stores the request's rows before a new cut is made final,
-keeps the whole text of what is shortened, and marks the rows that left.
+Idea: the trim decides and renders; this stores the request's rows before a new cut is made final
+and names the rows that hold what is left out or shortened.
 Invariant: what leaves a request is in the store before the request that lacks it is sent. A fault
 here gives no view, and the original goes.
 Trap: the same session may be trimmed by two processes for a moment (an upgrade); the state on disk
@@ -19,7 +19,6 @@ from openmem.base.paths import Paths
 from openmem.context.formats.view import RequestView, Wire
 from openmem.context.proxy.recording.splice import Splice, splice_of
 from openmem.context.session import peek_trim_request, take_trim_request
-from openmem.context.store.blobs import blob_of, write_blob
 from openmem.context.trim.clearing import NOTHING_CLEARED, Cleared, Clearing, with_clearing
 from openmem.context.trim.items import NotTrimmable, WireFormat
 from openmem.context.trim.limits import TrimSettings, limit_in
@@ -62,7 +61,6 @@ class Trimming:
             key,
             settings,
             windows,
-            save_blob=self._save_blob,
             count_masked=lambda sid, numbers: self._local.count(numbers),
             find_rows=lambda sid, parts: self._local.find(parts),
             notes=notes,
@@ -165,11 +163,6 @@ class Trimming:
     def soft_tokens(self, model: str) -> int:
         """Return from how many prompt tokens a turn of this model is trimmed."""
         return self._trimmer.thresholds(model, 0, TrimState()).soft
-
-    def _save_blob(self, text: str) -> str:
-        blob = blob_of(self._key, text.encode("utf-8", "surrogatepass"), "text/plain")
-        write_blob(self._paths, blob)
-        return blob.id
 
 
 def _nothing(parts: Sequence[BodyPlace]) -> Sequence[int]:

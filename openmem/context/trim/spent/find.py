@@ -14,6 +14,7 @@ from openmem.context.trim.spent.marker import MARKER_CHARACTERS
 from openmem.context.trim.spent.parts import Body, Call, Part, Result, Step
 from openmem.context.trim.spent.tools import Deed, deed_of
 
+_SHORTENED_MORE = 220  # what a shortened result holds beside its two ends
 LEAST_CHARACTERS = 2 * MARKER_CHARACTERS  # a shorter body stays: too little would be won
 # What a client says instead of showing a file again, and when it did not show all of it.
 _NO_VIEW = (
@@ -100,6 +101,22 @@ def _asked_again(done: _Done) -> set[int]:
             if newest.size * _LEAST_SHARE >= done[n][0].result.size:
                 found.add(n)
     return found
+
+
+def find_long(results: Iterable[Result], most_characters: int, end_characters: int) -> list[Body]:
+    """Return the results that are longer than that; none for 0."""
+    return [
+        Body(
+            item=result.item,
+            place=result.place,
+            call=result.id,
+            part="long",
+            size=result.size,
+            left=2 * end_characters + _SHORTENED_MORE,
+        )
+        for result in results
+        if most_characters and result.size > most_characters and not result.has_media
+    ]
 
 
 def _is_view(step: Step, deed: Deed) -> bool:

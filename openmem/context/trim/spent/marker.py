@@ -16,7 +16,7 @@ _NAMED = re.compile(
 )
 _SHORTENED = re.compile(
     r"\[openmem: \d+ tokens of this tool result are left out; "
-    r"smart_compact_get\(id=\"([0-9a-f]{16})\"\)"
+    r"smart_compact_get\(id=\"([^\"\]]{1,90}):\d+\"\)"
 )
 _POINTER = re.compile(r"\[openmem: session_id=\"([^\"\]]{1,64})\" - \d+ earlier messages? ")
 
@@ -40,15 +40,10 @@ def carried(text: str, sid: str) -> tuple[str, str]:
         call = found[0].partition("smart_compact_get")[2]
         return "a marker in place of a superseded body", f"smart_compact_get{call}"
     found = _SHORTENED.search(text)
-    if found:
-        return "a shortened tool result", f'smart_compact_get(id="{found[1]}")'
+    if found and found[1] == sid:
+        call = found[0].partition("smart_compact_get")[2]
+        return "a shortened tool result", f"smart_compact_get{call}"
     found = _POINTER.search(text)
     if found and found[1] == sid:
         return "the pointer of a trim", f'smart_compact_search(session_id="{sid}", query=...)'
     return "", ""
-
-
-def shortened_id(text: str) -> str:
-    """Return the id of the blob that a shortened result names, "" for none."""
-    found = _SHORTENED.search(text)
-    return found[1] if found else ""

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
+from openmem.context.trim.pointer import shortened_text
 from openmem.context.trim.spent.marker import MARKER_CHARACTERS, marker
 
-Part = Literal["input", "output"]
-ROW_KIND: Mapping[Part, str] = {"input": "tool_use", "output": "tool_result"}
+Part = Literal["input", "output", "long"]
+"""input: a call's arguments · output: its result · long: the middle of a result that is huge"""
+ROW_KIND: Mapping[Part, str] = {
+    "input": "tool_use", "output": "tool_result", "long": "tool_result",
+}  # fmt: skip
+Mark = str | Callable[[str], str]
+"""what stands in place of a body, or makes it of the body"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,18 +65,19 @@ class Step:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Body:
-    """A body that may go. `size`: its characters."""
+    """A body that may go. `size`: its characters; `left`: of what stands in its place."""
 
     item: int
     place: int
     call: str
     part: Part
     size: int
+    left: int = MARKER_CHARACTERS
 
     @property
     def saved(self) -> int:
         """Characters that its leaving saves."""
-        return max(0, self.size - MARKER_CHARACTERS)
+        return max(0, self.size - self.left)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,12 +105,14 @@ class Told:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reduced:
-    """What a cut does beside dropping items. `told_weight`: characters of what is told again."""
+    """What a cut does beside dropping items. `told_weight`: characters of what is told again;
+    `end_characters`: of a huge result's head and tail, each."""
 
     sid: str = ""
     spent: tuple[Spent, ...] = ()
     told: tuple[Told, ...] = ()
     told_weight: int = 0
+    end_characters: int = 0
 
     def saved(self) -> dict[int, int]:
         """Return the characters saved by item."""
@@ -111,11 +121,18 @@ class Reduced:
             found[body.item] = found.get(body.item, 0) + body.saved
         return found
 
-    def markers(self) -> dict[int, dict[tuple[Part, str], str]]:
-        """Return by item the markers of its bodies, by part and call."""
-        found: dict[int, dict[tuple[Part, str], str]] = {}
+    def marks(self) -> dict[int, dict[tuple[Part, str], Mark]]:
+        """Return by item what stands in place of its bodies, by part and call."""
+        found: dict[int, dict[tuple[Part, str], Mark]] = {}
         for body in self.spent:
-            found.setdefault(body.item, {})[body.part, body.call] = marker(self.sid, body.seq)
+            mark: Mark = marker(self.sid, body.seq)
+            if body.part == "long":
+                mark = partial(
+                    shortened_text,
+                    address=f"{self.sid}:{body.seq}",
+                    end_characters=self.end_characters,
+                )
+            found.setdefault(body.item, {})[body.part, body.call] = mark
         return found
 
 
@@ -134,7 +151,7 @@ def reduced_from(value: object) -> Reduced:
             Spent(
                 item=int(body["item"]),
                 call=str(body["call"]),
-                part="input" if body["part"] == "input" else "output",
+                part=_part(body["part"]),
                 seq=int(body["seq"]),
                 saved=int(body["saved"]),
             )
@@ -145,4 +162,12 @@ def reduced_from(value: object) -> Reduced:
             for one in value["told"]
         ),
         told_weight=int(value["told_weight"]),
+        end_characters=int(value["end_characters"]),
     )
+
+
+def _part(value: object) -> Part:
+    for part in ROW_KIND:
+        if part == value:
+            return part
+    raise ValueError("part")

@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from openmem.context.trim.items import Item, NotTrimmable
-from openmem.context.trim.spent.find import find_superseded, paired
+from openmem.context.trim.pointer import CHARACTERS_PER_TOKEN
+from openmem.context.trim.spent.find import find_long, find_superseded, paired
 from openmem.context.trim.spent.parts import (
     NOTHING,
     ROW_KIND,
@@ -21,6 +22,8 @@ from openmem.context.trim.spent.parts import (
 from openmem.context.trim.spent.plan import newest_state, told_of, told_text
 from openmem.context.trim.spent.wire import read_item
 
+_ENDS = 4  # head and tail are each this part of what a result may have
+
 BodyPlace = tuple[int, str, int]  # item, kind of row, which of that kind in the item
 FindRows = Callable[[str, Sequence[BodyPlace]], Sequence[int]]
 """(sid, parts) → the row of each that holds it word for word, 0 where none does"""
@@ -30,12 +33,13 @@ FindRows = Callable[[str, Sequence[BodyPlace]], Sequence[int]]
 class Prospect:
     """What could be left out of a request, and what must be told again when it goes.
 
-    `bodies`: superseded ones, none where that is switched off; `state`: the steps of the newest
-    to-do state and plan.
+    `bodies`: superseded ones, none where that is switched off, and the middle of huge results, of
+    which `end_characters` stay at each end; `state`: the steps of the newest to-do state and plan.
     """
 
     bodies: tuple[Body, ...] = ()
     state: tuple[Step, ...] = ()
+    end_characters: int = 0
 
     def usable(
         self, items: Sequence[Item], kept: Sequence[int], strip: int, squeeze: int
@@ -56,13 +60,23 @@ class Prospect:
         return len(told_text(self.state, told_of(self.state, set(kept))))
 
 
-def prospect(form: str, items: Sequence[Item], *, first: int, superseded: bool) -> Prospect:
+def prospect(
+    form: str, items: Sequence[Item], *, first: int, superseded: bool, long_tokens: int
+) -> Prospect:
     """Return what a cut has to choose from. `first`: the first real user turn; what stands before
-    it is nobody's to change."""
-    steps = _steps(form, items, range(first, len(items)))
+    it is nobody's to change. `long_tokens`: a result above it is shortened, 0 for none."""
+    calls, results = _read(form, items, range(first, len(items)))
+    steps = paired(calls, results)
+    bodies = find_superseded(steps) if superseded else []
+    gone = {(body.item, body.call) for body in bodies if body.part == "output"}
+    most = int(long_tokens * CHARACTERS_PER_TOKEN)
+    bodies += [
+        body
+        for body in find_long(results, most, most // _ENDS)
+        if (body.item, body.call) not in gone
+    ]
     return Prospect(
-        bodies=tuple(find_superseded(steps)) if superseded else (),
-        state=tuple(newest_state(steps)),
+        bodies=tuple(bodies), state=tuple(newest_state(steps)), end_characters=most // _ENDS
     )
 
 
@@ -88,7 +102,13 @@ def reduce(
     told = told_of(found.state, set(kept))
     if not spent and not told:
         return NOTHING
-    return Reduced(sid=sid, spent=spent, told=told, told_weight=len(told_text(found.state, told)))
+    return Reduced(
+        sid=sid,
+        spent=spent,
+        told=told,
+        told_weight=len(told_text(found.state, told)),
+        end_characters=found.end_characters,
+    )
 
 
 def text_of_told(form: str, items: Sequence[Item], told: Sequence[Told]) -> str:
@@ -106,10 +126,6 @@ def text_of_told(form: str, items: Sequence[Item], told: Sequence[Told]) -> str:
         if (call.item, call.id) not in complete
     ]
     return told_text([*steps, *alone], told)
-
-
-def _steps(form: str, items: Sequence[Item], numbers: Sequence[int]) -> list[Step]:
-    return paired(*_read(form, items, numbers))
 
 
 def _read(

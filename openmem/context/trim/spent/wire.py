@@ -24,10 +24,10 @@ from openmem.context.trim.raw import (
     with_member,
 )
 from openmem.context.trim.spent.marker import MARKED
-from openmem.context.trim.spent.parts import Call, Part, Result
+from openmem.context.trim.spent.parts import Call, Mark, Part, Result
 from openmem.context.trim.spent.tools import PATH_NAMES, patched_paths
 
-Markers = Mapping[tuple[Part, str], str]
+Marks = Mapping[tuple[Part, str], Mark]
 _ENCODE = msgspec.json.Encoder().encode
 _FAILED = re.compile(
     r"\s*(?:<tool_use_error>|error\b|apply_patch verification failed|patch rejected|aborted\b"
@@ -49,9 +49,9 @@ def read_item(form: str, item: Item, number: int) -> tuple[list[Call], list[Resu
     return _READERS[form](item.raw, number)
 
 
-def replaced(form: str, raw: bytes, markers: Markers) -> bytes:
+def replaced(form: str, raw: bytes, marks: Marks) -> bytes:
     """Return an item with its marked bodies replaced; everything else keeps its bytes."""
-    return _WRITERS[form](raw, markers)
+    return _WRITERS[form](raw, marks)
 
 
 def marked_arguments(arguments: object, marker: str) -> dict[str, object]:
@@ -110,27 +110,37 @@ def _read_messages(raw: bytes, number: int) -> tuple[list[Call], list[Result]]:
     return calls, results
 
 
-def _write_messages(raw: bytes, markers: Markers) -> bytes:
+def _write_messages(raw: bytes, marks: Marks) -> bytes:
     parts = object_parts(raw)
     content = member(parts, "content") or b"null"
     if not content.startswith(b"["):
         return raw
-    blocks = [_write_block(block, markers) for block in list_parts(content)]
+    blocks = [_write_block(block, marks) for block in list_parts(content)]
     return with_member(parts, "content", join_list(blocks))
 
 
-def _write_block(raw: bytes, markers: Markers) -> bytes:
+def _write_block(raw: bytes, marks: Marks) -> bytes:
     block = value_of(raw)
     if not isinstance(block, dict):
         return raw
-    mark = markers.get(("input", str(block.get("id", ""))))
-    if block.get("type") == "tool_use" and mark is not None:
-        given = marked_arguments(block.get("input"), mark)
-        return with_member(object_parts(raw), "input", _ENCODE(given))
-    mark = markers.get(("output", str(block.get("tool_use_id", ""))))
-    if block.get("type") == "tool_result" and mark is not None:
-        return with_member(object_parts(raw), "content", _ENCODE(mark))
+    if block.get("type") == "tool_use":
+        mark = marks.get(("input", str(block.get("id", ""))))
+        if isinstance(mark, str):
+            given = marked_arguments(block.get("input"), mark)
+            return with_member(object_parts(raw), "input", _ENCODE(given))
+    if block.get("type") == "tool_result":
+        text = _output(marks, str(block.get("tool_use_id", "")), block.get("content"))
+        if text is not None:
+            return with_member(object_parts(raw), "content", _ENCODE(text))
     return raw
+
+
+def _output(marks: Marks, call: str, content: object) -> str | None:
+    """Return what stands in place of a result, None when it stays."""
+    mark = marks.get(("output", call), marks.get(("long", call)))
+    if mark is None or isinstance(mark, str):
+        return mark
+    return mark(_texts(content)[0])
 
 
 # --- Chat Completions
@@ -159,26 +169,26 @@ def _read_chat(raw: bytes, number: int) -> tuple[list[Call], list[Result]]:
     return calls, []
 
 
-def _write_chat(raw: bytes, markers: Markers) -> bytes:
+def _write_chat(raw: bytes, marks: Marks) -> bytes:
     parts = object_parts(raw)
     message = _object(raw)
     if message.get("role") == "tool":
-        mark = markers.get(("output", str(message.get("tool_call_id", ""))))
-        return raw if mark is None else with_member(parts, "content", _ENCODE(mark))
+        text = _output(marks, str(message.get("tool_call_id", "")), message.get("content"))
+        return raw if text is None else with_member(parts, "content", _ENCODE(text))
     calls = member(parts, "tool_calls")
     if calls is None:
         return raw
     return with_member(
-        parts, "tool_calls", join_list(_write_chat_call(c, markers) for c in list_parts(calls))
+        parts, "tool_calls", join_list(_write_chat_call(c, marks) for c in list_parts(calls))
     )
 
 
-def _write_chat_call(raw: bytes, markers: Markers) -> bytes:
+def _write_chat_call(raw: bytes, marks: Marks) -> bytes:
     call = value_of(raw)
-    mark = markers.get(("input", str(call.get("id", "")))) if isinstance(call, dict) else None
+    mark = marks.get(("input", str(call.get("id", "")))) if isinstance(call, dict) else None
     parts = object_parts(raw)
     function = member(parts, "function")
-    if mark is None or function is None:
+    if not isinstance(mark, str) or function is None:
         return raw
     return with_member(parts, "function", _with_arguments(object_parts(function), mark))
 
@@ -210,20 +220,20 @@ def _read_responses(raw: bytes, number: int) -> tuple[list[Call], list[Result]]:
     return [], []
 
 
-def _write_responses(raw: bytes, markers: Markers) -> bytes:
+def _write_responses(raw: bytes, marks: Marks) -> bytes:
     parts = object_parts(raw)
     value = _object(raw)
     kind = str(value.get("type", ""))
     call_id = str(value.get("call_id") or value.get("id") or "")
-    mark = markers.get(("output" if kind.endswith("_output") else "input", call_id))
-    if mark is None:
+    if kind.endswith("_output"):
+        text = _output(marks, call_id, value.get("output"))
+        return raw if text is None else with_member(parts, "output", _ENCODE(text))
+    mark = marks.get(("input", call_id))
+    if not isinstance(mark, str):
         return raw
     if kind == "function_call":
         return _with_arguments(parts, mark)
-    if kind == "custom_tool_call":
-        text = marked_text(str(value.get("input") or ""), mark)
-        return with_member(parts, "input", _ENCODE(text))
-    return with_member(parts, "output", _ENCODE(mark))
+    return with_member(parts, "input", _ENCODE(marked_text(str(value.get("input") or ""), mark)))
 
 
 # --- what they share
@@ -291,7 +301,7 @@ _READERS: Mapping[str, _Reader] = {
     "chat": _read_chat,
     "responses": _read_responses,
 }
-_WRITERS: Mapping[str, Callable[[bytes, Markers], bytes]] = {
+_WRITERS: Mapping[str, Callable[[bytes, Marks], bytes]] = {
     "messages": _write_messages,
     "chat": _write_chat,
     "responses": _write_responses,

@@ -7,7 +7,7 @@ one: many compatible servers accept nothing else.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -109,12 +109,6 @@ class ChatFormat:
         else:
             content = prefixed_string(f"{pointer}\n\n", content)
         return [with_member(parts, "content", content)]
-
-    def compressed(self, raw: bytes, compress: Callable[[str], str | None]) -> bytes:
-        parts = object_parts(raw)
-        content = value_of(member(parts, "content") or b"null")
-        short = compress(content) if isinstance(content, str) else None
-        return raw if short is None else with_member(parts, "content", _ENCODE(short))
 
     def fault_of(self, body: bytes) -> str:
         _, raws = self.split(body)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -131,14 +131,6 @@ class MessagesFormat:
         else:
             blocks = [b'{"type":"text","text":' + content + b"}"]
         return [_with_content(parts, join_list([text_block(pointer), *blocks]))]
-
-    def compressed(self, raw: bytes, compress: Callable[[str], str | None]) -> bytes:
-        parts = object_parts(raw)
-        content = _content(parts)
-        if not content.startswith(b"["):
-            return raw
-        blocks = [_compressed_block(block, compress) for block in list_parts(content)]
-        return _with_content(parts, join_list(blocks))
 
     def fault_of(self, body: bytes) -> str:
         return first_fault(body)
@@ -300,31 +292,3 @@ def _with_content(parts: Parts, content: bytes) -> bytes:
 def _type(raw: bytes) -> str:
     block = value_of(raw)
     return str(block.get("type", "")) if isinstance(block, dict) else ""
-
-
-def _compressed_block(raw: bytes, compress: Callable[[str], str | None]) -> bytes:
-    block = value_of(raw)
-    if not isinstance(block, dict) or block.get("type") != "tool_result":
-        return raw
-    content = block.get("content")
-    if isinstance(content, str):
-        short = compress(content)
-        if short is None:
-            return raw
-        return _with_content(object_parts(raw), _ENCODE(short))
-    if not isinstance(content, list):
-        return raw
-    parts = object_parts(raw)
-    changed = False
-    inner: list[bytes] = []
-    for piece in list_parts(_content(parts)):
-        value = value_of(piece)
-        short = None
-        if isinstance(value, dict) and value.get("type") == "text":
-            short = compress(str(value.get("text", "")))
-        if short is None:
-            inner.append(piece)
-        else:
-            changed = True
-            inner.append(with_member(object_parts(piece), "text", _ENCODE(short)))
-    return _with_content(parts, join_list(inner)) if changed else raw

@@ -10,7 +10,7 @@ Source: Codex 0.171.0, observed; OpenAI's API reference.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -125,25 +125,6 @@ class ResponsesFormat:
             blocks = [b'{"type":"input_text","text":' + content + b"}"]
         head = text_block(pointer, "input_text")
         return [with_member(parts, "content", join_list([head, *blocks]))]
-
-    def compressed(self, raw: bytes, compress: Callable[[str], str | None]) -> bytes:
-        parts = object_parts(raw)
-        found = member(parts, "output")
-        output = value_of(found) if found is not None else None
-        if isinstance(output, str):
-            short = compress(output)
-            return raw if short is None else with_member(parts, "output", _ENCODE(short))
-        if not isinstance(output, list) or found is None:
-            return raw
-        inner: list[bytes] = []
-        for piece in list_parts(found):
-            value = value_of(piece)
-            text = value.get("text") if isinstance(value, dict) else None
-            short = compress(text) if isinstance(text, str) else None
-            inner.append(
-                piece if short is None else with_member(object_parts(piece), "text", _ENCODE(short))
-            )
-        return with_member(parts, "output", join_list(inner))
 
     def fault_of(self, body: bytes) -> str:
         _, raws = self.split(body)
