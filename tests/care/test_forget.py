@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from openmem.base.clock import utc_text
 from openmem.base.errors import NotFound, Usage
 from openmem.base.installation import ensure_key
 from openmem.base.paths import Paths
@@ -22,7 +23,9 @@ from openmem.context.care.scan import mask_stored, scan
 from openmem.context.care.select import select_literal, select_pattern
 from openmem.context.care.sweep import due, pin_file, sweep, sweep_daily
 from openmem.context.formats.messages import split_request
+from openmem.context.session import Registration, write_registration
 from openmem.context.store.blobs import blob_of, write_blob
+from openmem.context.store.catalog import note_session
 from openmem.context.store.database import session_file
 from openmem.context.store.model import Incoming
 from openmem.context.store.reader import open_session
@@ -30,6 +33,7 @@ from openmem.context.store.recorder import Recorder
 from openmem.context.store.verify import verify
 
 WORD = "zebracopper"
+KEY = bytes(32)
 
 
 def unmasked(text: str, key: bytes) -> Redacted:
@@ -232,7 +236,10 @@ def test_a_sweep_shows_first_and_removes_only_what_is_past_its_time(
     assert [entry.session_id for entry in planned.sessions] == ["old"]
     assert planned.kept == (("pinned", "pinned"),) and len(planned.blobs) == 1
     assert os.path.exists(session_file(paths, "old"))
+    note_session(paths, "old", "claude-code", "/home/ola/a-telling-name", "")
+    note_session(paths, "young", "claude-code", "/home/ola/kept", "")
     sweep(paths, planned, now=now)
+    assert files_with(paths, "a-telling-name") == [] and files_with(paths, "ola/kept")
     assert not os.path.exists(session_file(paths, "old"))
     assert os.path.exists(session_file(paths, "young"))
     assert os.path.exists(session_file(paths, "pinned")) and os.listdir(paths.blobs_dir) == []
@@ -264,8 +271,34 @@ def test_an_export_holds_every_row(paths: Paths, recorder: Recorder) -> None:
     """Issue: JSONL and Markdown."""
     record(recorder, "s1", request(*TALK, tool="```\nfenced\n```"))
     with open_session(paths, "s1") as reader:
-        lines = [json.loads(line) for line in export_lines(reader, "jsonl")]
-        text = "".join(export_lines(reader, "markdown"))
+        lines = [json.loads(line) for line in export_lines(reader, "jsonl", KEY)]
+        text = "".join(export_lines(reader, "markdown", KEY))
         count = sum(1 for _ in reader.rows())
     assert len(lines) == count and lines[0]["text"] == TALK[0]
     assert "````\n```\nfenced\n```\n````" in text and f"it is {WORD} for now" in text
+
+
+def test_a_number_that_another_process_got_does_not_keep_a_session_for_ever(
+    paths: Paths, recorder: Recorder
+) -> None:
+    """Issue 3, part 3: in use is what its own agent uses; numbers of processes come again."""
+    began = time.time()
+    for sid, registered in (("mine", began), ("reused", began - 50 * 86_400)):
+        record(recorder, sid, request("hello"))
+        write_registration(
+            paths,
+            Registration(
+                session_id=sid,
+                agent="claude-code",
+                cwd="/x",
+                bank="",
+                registered_at=utc_text(registered),
+                agent_pid=os.getpid(),
+            ),
+        )
+    recorder.close()
+    for sid in ("mine", "reused"):
+        age(paths, sid, 40)
+    planned = due(paths, 30, now=time.time())
+    assert planned.kept == (("mine", "its agent is running"),)
+    assert [one.session_id for one in planned.sessions] == ["reused"]

@@ -19,6 +19,7 @@ from openmem.base.redact import Redacted
 from openmem.context.formats.messages import split_request
 from openmem.context.store.model import Incoming
 from openmem.context.store.recorder import Recorder
+from tests.fakes.session_v3 import OldRow, write_old_session
 from tests.fakes.stored import Machine, said
 
 SECRET = "ghp_" + "aB3d" * 9
@@ -307,3 +308,24 @@ def test_an_export_that_cannot_be_written_leaves_no_half(stored: Paths, tmp_path
     recorder.close()
     done = subprocess.run(["/bin/sh", "-c", limited], capture_output=True, text=True)
     assert done.returncode == 1 and str(target) in done.stderr and not target.exists()
+
+
+def test_an_earlier_systems_session_is_shown_masked_outside_and_goes_whole(home: Path) -> None:
+    """Issue 3, part 5: exports are masked; design, section 6: versions 1 to 3 are only read."""
+    paths = Paths(os.environ)
+    Path(paths.sessions_dir).mkdir(parents=True)
+    rows = [OldRow(role="user", text="quokka"), OldRow(role="tool", text=f"token {SECRET}")]
+    write_old_session(Path(paths.sessions_dir, "old1.db"), rows)
+    for form in ("jsonl", "markdown"):
+        _, answer, output = run("context", "export", "old1", "--format", form)
+        assert "quokka" in answer["data"]["text"] and SECRET not in output
+    before = Path(paths.sessions_dir, "old1.db").read_bytes()
+    for words, told in ((("--pattern", "quokka"), ""), (("--secret", "-"), SECRET)):
+        for how in ("--dry-run", "--yes"):
+            code, answer, _ = run("context", "forget", *words, how, said=told)
+            assert code == 1 and "earlier system" in answer["errors"][0]["message"]
+    assert run("context", "forget", "--session", "old1", "--row", "1", "--yes")[0] == 1
+    assert run("context", "scan-secrets", "--fix", "--yes")[0] == 1
+    assert Path(paths.sessions_dir, "old1.db").read_bytes() == before
+    assert run("context", "forget", "--session", "old1", "--yes")[0] == 0
+    assert not holds(paths, SECRET)

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from openmem.base.errors import FAILED, Failed, StoreUnavailable, Usage
-from openmem.base.installation import ensure_key
+from openmem.base.installation import ensure_key, read_key
 from openmem.base.io import naming
 from openmem.cli.command import Run, command, run_of
 from openmem.cli.commands.context import context as group
@@ -329,7 +329,8 @@ def export(
     if form not in FORMATS:
         raise Usage(f"--format is {form!r}, expected {' or '.join(FORMATS)}.")
     with open_session(run.paths, session_id_of(run, session)) as reader:
-        text = "".join(export_lines(reader, form, trimmed_only=trimmed))
+        key = read_key(run.paths) or bytes(32)  # without one only an earlier system stored
+        text = "".join(export_lines(reader, form, key, trimmed_only=trimmed))
     data: dict[str, Any] = {"session_id": reader.session_id, "format": form, "out": out}
     if not out:
         data["text"] = text

@@ -111,6 +111,8 @@ def _forget_rows(run: Run, session: str, rows: list[int], *, dry_run: bool, yes:
             data={"rows": {}, "copies": [], "dry_run": dry_run},
             lines=("Nothing to do: forgotten already.",),
         )
+    if not _is_any(selection):
+        raise _nothing(selection)
     lines, data = _plan(run, selection, [], [])
     if dry_run:
         return _shown(run, data, lines)
@@ -126,7 +128,7 @@ def _forget_pattern(run: Run, pattern: str, *, dry_run: bool, yes: bool) -> Resu
     rule = rule_of(pattern)
     selection = select_pattern(run.paths, pattern)
     copies = _copies_of(run, selection, copies_matching(run.paths, rule))
-    if not selection and not copies:
+    if not (_is_any(selection) or copies):
         raise _nothing(selection)
     left = [other.sentence for other in others_matching(run.paths, rule)]
     lines, data = _plan(run, selection, copies, left)
@@ -150,7 +152,7 @@ def _forget_word(run: Run, word: str, *, dry_run: bool, yes: bool) -> Result:
         key = ensure_key(run.paths) if entries(run.paths) and not dry_run else bytes(32)
     selection = select_literal(run.paths, word, key)
     copies = _copies_of(run, selection, copies_holding(run.paths, word))
-    if not selection and not copies:
+    if not (_is_any(selection) or copies):
         raise _nothing(selection)
     left = [other.sentence for other in others_holding(run.paths, word)]
     lines, data = _plan(run, selection, copies, left)
@@ -160,7 +162,19 @@ def _forget_word(run: Run, word: str, *, dry_run: bool, yes: bool) -> Result:
     return _told(run, forget_word(run.paths, key, word, selection))
 
 
+def _is_any(selection: Selection) -> bool:
+    """Return whether any of it can be taken out: an earlier system's files are only read."""
+    return any(not choice.entry.is_legacy for choice in selection.selected)
+
+
 def _nothing(selection: Selection) -> NotFound:
+    if selection.selected:
+        sids = [choice.entry.session_id for choice in selection.selected]
+        return NotFound(
+            f"only {', '.join(sids)} holds it, which an earlier system wrote: no row can be taken "
+            "out of it; nothing was changed.",
+            hint=f"`openmem context forget --session {sids[0]}` removes the whole session.",
+        )
     unread = f" Not looked into: {' '.join(selection.unread)}" if selection.unread else ""
     return NotFound(f"nothing stored matches; nothing was changed.{unread}")
 

@@ -43,10 +43,9 @@ def chosen_lines(
     for choice in selected:
         entry = choice.entry
         where = tilde(entry.cwd, home)
-        told = ", ".join(visible(part) for part in (entry.agent, where) if part)
-        older = ", written by an earlier system: it stays" if entry.is_legacy else ""
-        mark = "=" if entry.is_legacy else "-"
-        head = f"  {mark} {entry.session_id}  {told}{older}"
+        older = "stays: written by an earlier system" if entry.is_legacy else ""
+        told = ", ".join(visible(part) for part in (entry.agent, where, older) if part)
+        head = f"  {'=' if older else '-'} {entry.session_id}  {told}"
         lines += ["", clipped(head.rstrip(), width)]
         shown = choice.rows[:_ROWS_NAMED]
         lines += columns([_cells(row, now_seconds) for row in shown])

@@ -1,22 +1,37 @@
-"""A session as JSON lines or as Markdown, as stored: masked, in order, whole."""
+"""A session as JSON lines or as Markdown: in order, whole, masked once more on the way out.
+
+What was stored before a rule was known, or by an earlier system, leaves the store masked, too.
+"""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 
+from openmem.base.redact import redact
 from openmem.context.store.reader import SessionReader, StoredRow
 
 FORMATS = ("jsonl", "markdown")
 
 
-def export_lines(reader: SessionReader, form: str, *, trimmed_only: bool = False) -> Iterator[str]:
-    """Yield the text of an export, line ends included. `form`: one of `FORMATS`."""
-    rows = (row for row in reader.rows() if not trimmed_only or not row.in_context)
+def export_lines(
+    reader: SessionReader, form: str, key: bytes, *, trimmed_only: bool = False
+) -> Iterator[str]:
+    """Yield the text of an export, line ends included.
+
+    `form`: one of `FORMATS`. `key`: the installation's, with which masks are made.
+    """
+    rows = (_masked(row, key) for row in reader.rows() if not (trimmed_only and row.in_context))
     if form == "jsonl":
         yield from (_json_line(reader.session_id, row) for row in rows)
     else:
         yield from _markdown(reader, rows)
+
+
+def _masked(row: StoredRow, key: bytes) -> StoredRow:
+    found = redact(row.text, key)
+    return replace(row, text=found.text, masked=row.masked + found.count) if found.count else row
 
 
 def _json_line(sid: str, row: StoredRow) -> str:

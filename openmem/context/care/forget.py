@@ -28,7 +28,7 @@ from openmem.context.care.places import (
 )
 from openmem.context.care.receipt import ForgetReceipt
 from openmem.context.care.select import Selected, Selection
-from openmem.context.store.catalog import catalog_file, entries
+from openmem.context.store.catalog import drop_sessions, entries
 from openmem.context.store.database import is_damage, open_for_writing, session_file
 from openmem.context.store.prepare import FORGOTTEN
 from openmem.context.store.reader import open_entry
@@ -185,7 +185,7 @@ def forget_session(paths: Paths, key: bytes, sid: str) -> ForgetReceipt:
         files = [group.paths for group in session_files(paths) if group.session_id == sid]
         removed = remove_files([path for group in files for path in group])
         removed += remove_files(copies_of(paths, sid))
-    _forget_in_catalog(paths, sid)
+    drop_sessions(paths, [sid])
     drop_words(paths, sid)
     receipt = ForgetReceipt(sessions=(sid,), files=removed, tombstones=stones, left=left)
     return receipt + _remove_blobs(paths, blobs)
@@ -263,18 +263,3 @@ def _remove_blobs(paths: Paths, blobs: set[str]) -> ForgetReceipt:
         names = os.listdir(paths.blobs_dir)
     gone = [name for name in names if name.partition(".")[0] in blobs - named]
     return ForgetReceipt(blobs=remove_files(f"{paths.blobs_dir}/{name}" for name in gone))
-
-
-def _forget_in_catalog(paths: Paths, sid: str) -> None:
-    path = catalog_file(paths)
-    if not os.path.exists(path):
-        return
-    connection = sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None)
-    try:
-        connection.execute("PRAGMA secure_delete = ON")
-        connection.execute("DELETE FROM session WHERE session_id = ?", (sid,))
-        connection.execute("VACUUM")
-    except sqlite3.Error:
-        remove_files([path])  # only a cache: it fills again
-    finally:
-        connection.close()

@@ -16,6 +16,7 @@ from openmem.base.io import ensure_private_dir
 from openmem.base.paths import Paths
 from openmem.context.care.files import named_blobs, remove_files, session_files
 from openmem.context.session import read_registration
+from openmem.context.store.catalog import drop_sessions
 
 DAY_SECONDS = 86_400
 _BLOB_GRACE_SECONDS = 3_600
@@ -89,10 +90,14 @@ def sweep(paths: Paths, planned: Sweep, *, now: float) -> int:
     """
     files = {group.session_id: group for group in session_files(paths)}
     removed = 0
+    gone: list[str] = []
     for entry in planned.sessions:
         group = files.get(entry.session_id)
         if group and now - group.newest_at > entry.age_days * DAY_SECONDS - 1:
             removed += remove_files(group.paths)
+            gone.append(entry.session_id)
+    if gone:
+        drop_sessions(paths, gone)
     blobs, _, _ = _loose_blobs(paths, now, set())
     return removed + remove_files(blobs)
 

@@ -11,6 +11,7 @@ import contextlib
 import os
 import sqlite3
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from openmem.base.io import ensure_private_dir
@@ -24,6 +25,7 @@ _SCHEMA = """CREATE TABLE IF NOT EXISTS session (session_id TEXT PRIMARY KEY, ag
     cwd TEXT NOT NULL, bank TEXT NOT NULL, workspace TEXT NOT NULL, noted_at INTEGER NOT NULL)
     WITHOUT ROWID"""
 _BUSY_SECONDS = 0.5
+_DROP_SECONDS = 15.0
 _OURS, _EARLIER = ".v4.db", ".db"
 
 
@@ -77,6 +79,23 @@ def note_session(paths: Paths, sid: str, agent: str, cwd: str, bank: str) -> Non
             connection.close()
     except (sqlite3.Error, OSError):
         pass  # a cache: the session's own file says the same, and readers fall back on it
+
+
+def drop_sessions(paths: Paths, sids: Iterable[str]) -> None:
+    """Take sessions out, to the last byte of their folders' names. OSError when nothing helps."""
+    path = catalog_file(paths)
+    if not os.path.exists(path):
+        return
+    connection = sqlite3.connect(path, timeout=_DROP_SECONDS, isolation_level=None)
+    try:
+        connection.execute("PRAGMA secure_delete = ON")
+        connection.executemany("DELETE FROM session WHERE session_id = ?", [(sid,) for sid in sids])
+        connection.execute("VACUUM")
+    except sqlite3.Error:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(path)  # only a cache: it fills again
+    finally:
+        connection.close()
 
 
 def _remove_if_damaged(path: str) -> None:
