@@ -218,15 +218,14 @@ def hit_lines(data: Mapping[str, Any], *, now_seconds: float, width: int) -> lis
     hits = data["hits"]
     if not hits:
         return ["Nothing found."]
-    sessions = len({hit["session_id"] for hit in hits})
-    rows = "row" if data["total_matches"] == 1 else "rows"
-    shown = f", {len(hits)} shown" if len(hits) < data["total_matches"] else ""
-    places = "session" if sessions == 1 else "sessions"
+    rows = counted(data["total_matches"], "row")
+    if len(hits) < data["total_matches"]:  # in how many sessions the others are is not known
+        found = f"{rows} ({data['mode']}), {len(hits)} shown"
+    else:
+        sessions = len({hit["session_id"] for hit in hits})
+        found = f"{rows} in {counted(sessions, 'session')} ({data['mode']})"
     matched = "line matches" if data["line_matches"] == 1 else "lines match"
-    lines = [
-        f"{data['total_matches']} {rows} in {sessions} {places} ({data['mode']}){shown}"
-        f" · {data['line_matches']} {matched}"
-    ]
+    lines = [f"{found} · {data['line_matches']} {matched}"]
     for hit in hits:
         lines += ["", _hit_head(hit, now_seconds, width)]
         lines += [_neighbour(row, width) for row in hit["before"]]
