@@ -16,7 +16,9 @@ SEARCH = (
     "your context. Give query (words; rows with more of them come first) or pattern. Matching "
     "lines are given whole. Assistant answers and results of these tools are left out by default."
 )
-GET = "Full text of a row by <session_id>:<seq>, as a pointer or result names it, or an image by id."
+GET = (
+    "Full text of a row by <session_id>:<seq>, as a pointer or result names it, or an image by id."
+)
 STATUS = "Recorded sessions of this project: ids, size, tokens, trims, cache."
 
 _SESSION_ID = Argument("session_id", type="string")
