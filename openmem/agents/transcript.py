@@ -9,14 +9,21 @@ Standard library only: the child of a hook runs it.
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import BinaryIO, Literal
+from typing import Any, BinaryIO, Literal
+
+from openmem.base.frame import is_own_tool
 
 ANCHOR_BYTES = 256
 LINE_LIMIT_BYTES = 4 << 20  # a line of text is never that long; one with images is
 _CHUNK_BYTES = 1 << 18
+_ARGUMENT_CHARACTERS = 300
+# The arguments that say what a call was for, in the order in which they are looked for.
+_TELLING = ("command", "cmd", "file_path", "path", "pattern", "query", "url", "description",
+            "prompt")  # fmt: skip
 
 Role = Literal["user", "assistant", "tool"]
 Digest = Callable[[bytes], str]
@@ -107,3 +114,77 @@ def complete_lines(file: BinaryIO, offset: int) -> Iterator[tuple[int, bytes | N
             parts = []  # it is only counted from here on
         else:
             parts.append(rest)
+
+
+SaidIn = Callable[[object], list[Said]]
+
+
+def read_lines(
+    path: str,
+    cursor: Cursor,
+    digest: Digest,
+    *,
+    wanted: tuple[bytes, ...],
+    said_in: SaidIn,
+    newest_bytes: int = 0,
+) -> Reading:
+    """Return what was said since the cursor, by a reader of one record. FileNotFoundError, OSError.
+
+    `digest`: of bytes, for anchors. `wanted`: a line without any of these says nothing. `said_in`:
+    what one record says. `newest_bytes`: without a cursor only so much of the end is read; 0 for
+    all.
+    """
+    reading = Reading(cursor=cursor)
+    with open(path, "rb") as file:
+        start = start_of(file, cursor, digest, newest_bytes=newest_bytes)
+        reading.restarted = cursor.offset > 0 and start != cursor.offset
+        offset = start
+        for number, (after, line) in enumerate(complete_lines(file, start), 1):
+            offset = after
+            if line is None:
+                reading.skipped_lines += 1
+            elif any(word in line for word in wanted):
+                values, is_whole = _values_of(line)
+                for value in values:
+                    reading.said.extend(said_in(value))
+                if not is_whole:
+                    reading.bad_lines.append(number)
+        reading.cursor = Cursor(offset=offset, anchor=anchor_at(file, offset, digest))
+    return reading
+
+
+def _values_of(line: bytes) -> tuple[list[Any], bool]:
+    """Return the values of a line, and whether they are all of it; two may stand on one."""
+    try:
+        return [json.loads(line)], True
+    except RecursionError:
+        return [], False
+    except ValueError:
+        pass  # more than one, or none
+    decoder, text = json.JSONDecoder(), line.decode("utf-8", "replace").strip()
+    values: list[Any] = []
+    at = 0
+    while at < len(text):
+        try:
+            value, at = decoder.raw_decode(text, at)
+        except (ValueError, RecursionError):
+            return values, False
+        values.append(value)
+        at += len(text) - at - len(text[at:].lstrip())
+    return values, True
+
+
+def call_in_short(name: object, given: object) -> str:
+    """Return a tool call in one line: its name and the argument that says what it was for.
+
+    "" for a call of ours, and for one that does not say it in a line.
+    """
+    if not isinstance(name, str) or not isinstance(given, dict) or is_own_tool(name):
+        return ""
+    for key in _TELLING:
+        value = given.get(key)
+        if isinstance(value, str) and value.strip():
+            words = " ".join(value.split())
+            if len(words) <= _ARGUMENT_CHARACTERS:
+                return f"{name}: {words}"
+    return ""

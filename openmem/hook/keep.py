@@ -19,6 +19,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from openmem.agents.claude_code.transcript import read_transcript
+from openmem.agents.codex.transcript import read_transcript as read_rollout
 from openmem.agents.transcript import Cursor, Reading, Said
 from openmem.base.config import Config, load_config
 from openmem.base.errors import Failed, OpenmemError
@@ -41,7 +42,10 @@ _LOCK_SECONDS = 60.0
 _DAY_SECONDS = 86_400
 
 Readers = Callable[..., Reading]
-READERS: dict[str, Readers] = {"claude-code": read_transcript}
+READERS: dict[str, Readers] = {
+    "claude-code": read_transcript,
+    "codex": read_rollout,
+}
 # Their turns come with the order: a database that the agent writes to, or nothing at all, is there.
 HANDED_OVER = ("opencode", "cursor")
 

@@ -7,6 +7,7 @@ import os
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,8 @@ from openmem.memory.ledger import Ledger
 from openmem.memory.opening import open_memories
 from openmem.memory.recall import at_start
 from openmem.memory.scope import scope_of
+from tests.fakes.agent_files import codex_lines, item, lines
+from tests.fakes.agent_files import write as write_bytes
 from tests.fakes.claude_transcript import assistant, call, user, write
 from tests.hook.conftest import SID, Machine
 
@@ -234,3 +237,23 @@ def test_a_turn_finishes_what_a_command_could_not(machine: Machine, transcript: 
     ledger = Ledger(machine.paths, b"")
     assert ledger.outbox("local") == []
     ledger.close()
+
+
+def test_a_turn_of_codex_is_kept_from_its_rollout(machine: Machine, transcript: Path) -> None:
+    """Issue 7, Show it: the turn is kept, whichever agent it is."""
+    rollout = machine.home / f".codex/sessions/2026/11/30/rollout-2026-{SID}.jsonl"
+    said = [item("user", "What is the staging host?"), item("assistant", "It is called heron-42.")]
+    asked = order(machine, rollout, "It is called heron-42.")
+    asked = replace(asked, agent="codex")
+    write_bytes(rollout, lines(*codex_lines(SID, str(machine.repo), *said[:1])))
+    late = threading.Timer(
+        0.3, lambda: write_bytes(rollout, lines(*codex_lines(SID, str(machine.repo), *said)))
+    )
+    late.start()
+    assert keep(asked, machine.paths, late_seconds=30) == 2
+    late.join()
+    assert keep(asked, machine.paths) == 0
+    assert kept(machine) == [
+        "user: What is the staging host?",
+        "assistant: It is called heron-42.",
+    ]

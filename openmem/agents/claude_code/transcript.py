@@ -10,7 +10,6 @@ Source: transcripts of 2.0 to 2.1.332 (docs/reference/claude-code.md).
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -21,11 +20,10 @@ from openmem.agents.transcript import (
     Reading,
     Role,
     Said,
-    anchor_at,
-    complete_lines,
-    start_of,
+    call_in_short,
+    read_lines,
 )
-from openmem.base.frame import is_own_tool, without_own_text
+from openmem.base.frame import without_own_text
 
 _WANTED = (b'"user"', b'"assistant"')
 # What the program writes in the person's name; each of them starts the message.
@@ -36,9 +34,6 @@ _INSERTED = re.compile(
     r"|This session is being continued from a previous conversation|Operation stopped by hook)"
 )
 _REMINDER = re.compile(r"<system-reminder>.*?(?:</system-reminder>|\Z)", re.DOTALL)
-_ARGUMENT_CHARACTERS = 300
-# The arguments that say what a call was for, in the order in which they are looked for.
-_TELLING = ("command", "file_path", "path", "pattern", "query", "url", "description", "prompt")
 
 
 def read_transcript(path: str, cursor: Cursor, digest: Digest, *, newest_bytes: int = 0) -> Reading:
@@ -47,22 +42,9 @@ def read_transcript(path: str, cursor: Cursor, digest: Digest, *, newest_bytes: 
     `digest`: of bytes, for anchors. `newest_bytes`: without a cursor only so much of the end is
     read; 0 for all.
     """
-    reading = Reading(cursor=cursor)
-    with open(path, "rb") as file:
-        start = start_of(file, cursor, digest, newest_bytes=newest_bytes)
-        reading.restarted = cursor.offset > 0 and start != cursor.offset
-        offset = start
-        for number, (after, line) in enumerate(complete_lines(file, start), 1):
-            offset = after
-            if line is None:
-                reading.skipped_lines += 1
-            elif any(word in line for word in _WANTED):
-                try:
-                    reading.said.extend(said_in(json.loads(line)))
-                except (ValueError, RecursionError):
-                    reading.bad_lines.append(number)
-        reading.cursor = Cursor(offset=offset, anchor=anchor_at(file, offset, digest))
-    return reading
+    return read_lines(
+        path, cursor, digest, wanted=_WANTED, said_in=said_in, newest_bytes=newest_bytes
+    )
 
 
 def said_in(record: object) -> list[Said]:
@@ -95,7 +77,7 @@ def _texts(role: Role, message: Mapping[str, Any]) -> Iterable[tuple[Role, str]]
         if kind == "text" and isinstance(text, str):
             yield role, _cleaned(role, text)
         elif kind == "tool_use" and role == "assistant":
-            yield "tool", _call(block)
+            yield "tool", call_in_short(block.get("name"), block.get("input"))
 
 
 def _cleaned(role: Role, text: str) -> str:
@@ -104,17 +86,3 @@ def _cleaned(role: Role, text: str) -> str:
         if _INSERTED.match(text):
             return ""
     return without_own_text(text).strip()
-
-
-def _call(block: Mapping[str, Any]) -> str:
-    """Return a tool call in one line: its name and the argument that says what it was for."""
-    name, given = block.get("name"), block.get("input")
-    if not isinstance(name, str) or not isinstance(given, dict) or is_own_tool(name):
-        return ""
-    for key in _TELLING:
-        value = given.get(key)
-        if isinstance(value, str) and value.strip():
-            words = " ".join(value.split())
-            if len(words) <= _ARGUMENT_CHARACTERS:
-                return f"{name}: {words}"
-    return ""
