@@ -212,7 +212,8 @@ def test_what_is_not_understood_passes_untouched_and_is_counted(
     )
     answer = ask(codex.port, "POST", RESPONSES, headers=codex.client.headers(), body=body)
     assert answer.status == 200 and got == [body]
-    wait_until(lambda: proxy.status()["passed_through"].get("not-understood") == 1)
+    why = "not-json" if body == b"not json" else "not-understood"
+    wait_until(lambda: proxy.status()["passed_through"].get(why) == 1)
     assert rows(paths, codex.client.sid) == []
 
 

@@ -26,6 +26,10 @@ class NotUnderstood(ValueError):
     """The bytes are not a request of this format; the text says what is off, never content."""
 
 
+class NotJson(NotUnderstood):
+    """The bytes are no JSON object at all, so no provider takes them for a request either."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestView:
     """A request, split. `messages`: each element of its list as raw JSON; equal ones compare equal.
@@ -115,7 +119,8 @@ def decoded_part(raw: msgspec.Raw) -> Any:
 
 
 def loads(data: bytes) -> Any:
-    """Return JSON as the standard library reads it. NotUnderstood when it cannot."""
+    """Return JSON as the standard library reads it. NotUnderstood when it cannot, NotJson when it
+    is none."""
     # Bytes that are no UTF-8 become lone surrogates, which are stored escaped: seen, not lost.
     text = data.decode("utf-8", "surrogateescape").removeprefix("\ufeff")
     try:
@@ -124,14 +129,14 @@ def loads(data: bytes) -> Any:
         raise NotUnderstood("the body is nested too deeply") from None
     except ValueError as error:
         place = f" at character {error.pos}" if isinstance(error, json.JSONDecodeError) else ""
-        raise NotUnderstood(f"the body is not JSON{place}") from None
+        raise NotJson(f"the body is not JSON{place}") from None
 
 
 def loaded_object(body: bytes) -> dict[str, Any]:
-    """Return a whole request, read slowly. NotUnderstood when it is no object."""
+    """Return a whole request, read slowly. NotJson when it is no object, else NotUnderstood."""
     value = loads(body)
     if not isinstance(value, dict):
-        raise NotUnderstood("the body is not a JSON object")
+        raise NotJson("the body is not a JSON object")
     return value
 
 

@@ -18,13 +18,14 @@ from openmem.context.proxy import guard, refusal
 from openmem.context.proxy.client import Client
 from openmem.context.proxy.counters import Counters
 from openmem.context.proxy.exchange import Exchange, Receive, Route, Scope, Send, refuse
-from openmem.context.proxy.recording.job import EXPECTED, RECORDED
+from openmem.context.proxy.recording.job import EXPECTED, NOT_JSON, RECORDED, UNTRIMMABLE
 from openmem.context.proxy.recording.link import RecorderLink
 from openmem.context.proxy.refusal import Refusal
 from openmem.context.proxy.settings import ProxySettings
 from openmem.context.proxy.upstream import Upstream, is_ourselves, is_target, parse_upstream
 
 _PREFIX = b"/a/"
+_NOT_OURS = frozenset({"too-large", "undecodable", "unfinished", NOT_JSON, UNTRIMMABLE})
 
 
 def server_options() -> dict[str, Any]:
@@ -97,7 +98,7 @@ class ProxyApp:
             self.counters.recorded += 1
             return
         self.counters.passed[outcome] += 1
-        if outcome not in EXPECTED and outcome not in ("too-large", "undecodable", "unfinished"):
+        if outcome not in EXPECTED and outcome not in _NOT_OURS:
             self.counters.fault(outcome)
 
     # --- ASGI

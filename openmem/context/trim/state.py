@@ -91,10 +91,12 @@ class TrimState:
 
 @dataclass(slots=True)
 class SessionTrims:
-    """The states of a session's threads, by thread id, in order of use."""
+    """The states of a session's threads, by thread id, in order of use. `was_lost`: there was a
+    file that could not be used, so threads that are not among them may have had a cut."""
 
     threads: dict[str, TrimState] = field(default_factory=dict)
     problem: str = ""
+    was_lost: bool = False
 
     def put(self, thread: str, state: TrimState) -> None:
         self.threads.pop(thread, None)
@@ -121,16 +123,18 @@ def load_trims(paths: Paths, sid: str) -> SessionTrims:
     try:
         data = read_bytes_or_none(trim_file(paths, sid))
     except OSError as error:
-        return SessionTrims(problem=f"cannot be read: {error.strerror}")
+        return SessionTrims(problem=f"cannot be read: {error.strerror}", was_lost=True)
     if data is None:
         return SessionTrims()
     try:
         document = json.loads(data)
         if document["version"] != VERSION:
-            return SessionTrims(problem=f"version {document['version']!r} is not ours")
+            return SessionTrims(
+                problem=f"version {document['version']!r} is not ours", was_lost=True
+            )
         threads = {str(name): _decode(value) for name, value in document["threads"].items()}
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        return SessionTrims(problem="damaged")
+        return SessionTrims(problem="damaged", was_lost=True)
     return SessionTrims(threads=threads)
 
 

@@ -51,6 +51,7 @@ from openmem.context.trim.weigh import weight_of_cut, weight_of_kept
 
 _THREADS_HELD = 64
 _BYTES_HELD = 96 << 20
+_BRANCHES_KEPT = 4
 
 
 @dataclass(slots=True)
@@ -151,17 +152,20 @@ class Trimmer:
         envelope, raws = form.split(ask.body)
         live = self._held(ask)
         items = self._items(form, live, raws)
-        thread = f"{ask.lane}:{_beginning(items)}"
         trims = self._session(ask.sid)
         problem, trims.problem = trims.problem, ""
+        thread, is_rewritten = self._thread_of(trims, ask.lane, items)
         state = trims.threads.get(thread, TrimState())
-        is_rewritten = state.cut is not None and not self._fits(state.cut, items)
-        if is_rewritten:  # the client's own doing, as when it compacts
+        is_lost = trims.was_lost and thread not in trims.threads
+        if is_rewritten or is_lost:
+            # The client's own doing, as when it compacts or rewinds; or a cut that we have lost.
             state = replace(state, cut=self._bare_cut(items))
             trims.put(thread, state)
         before = self._tokens(envelope, items, state.cut, state)
         limits = self.thresholds(envelope.model, envelope.max_tokens, state)
         cause = self._cause(ask, envelope, items, live, before, limits)
+        if not cause and is_lost and before >= limits.soft and is_between_rounds(items):
+            cause = "riding" if ask.may_cut and self._settings.is_on else ""  # the prefix is lost
         made = self._new_cut(form, envelope, items, state, limits, ask, before) if cause else None
         cut = made or state.cut
         self._hold(ask, live, envelope, items)
@@ -227,10 +231,10 @@ class Trimmer:
         with self._lock:
             envelope, raws = form.split(ask.body)
             items = [form.item(raw, is_last=False) for raw in raws]
-            thread = f"{ask.lane}:{_beginning(items)}"
             trims = self._session(ask.sid)
+            thread, is_other = self._thread_of(trims, ask.lane, items)
             state = trims.threads.get(thread, TrimState())
-            if state.cut is None:
+            if state.cut is None or is_other:
                 raise NotTrimmable("there is no cut to repair")
             cut = replace(
                 state.cut,
@@ -275,6 +279,27 @@ class Trimmer:
             masked=0,
             pointer="",
         )
+
+    def _thread_of(self, trims: SessionTrims, lane: str, items: Sequence[Item]) -> tuple[str, bool]:
+        """Return the thread that a history belongs to, and whether none of its cuts fits it.
+
+        Histories that begin alike and then part (a fork, a rewind, two programs in one session)
+        are kept apart, so that none takes the other's cut away; the newest few are.
+        """
+        base = f"{lane}:{_beginning(items)}"
+        names = [base, *(f"{base}#{number}" for number in range(2, _BRANCHES_KEPT + 1))]
+        known = [name for name in names if name in trims.threads]
+        cuts = {name: trims.threads[name].cut for name in known}
+        fitting = [name for name, cut in cuts.items() if cut and self._fits(cut, items)]
+        uncut = [name for name, cut in cuts.items() if cut is None]
+        if fitting or uncut or not known:
+            return [*fitting, *uncut, base][0], False
+        free = next((name for name in names if name not in trims.threads), "")
+        # In the order of use, oldest first: `put` moves a thread to the end.
+        name = free or next(thread for thread in trims.threads if thread in names)
+        newest = next(thread for thread in reversed(trims.threads) if thread in names)
+        trims.put(name, replace(trims.threads[newest], cut=None))
+        return name, True
 
     def _fits(self, cut: Cut, items: Sequence[Item]) -> bool:
         """Return whether a cut was made for this very history."""

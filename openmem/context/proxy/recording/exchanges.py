@@ -26,12 +26,13 @@ from openmem.base.paths import Paths
 from openmem.base.policy import bank_of, decide
 from openmem.base.workspace import workspace_of
 from openmem.context.formats.registry import FORMATS
-from openmem.context.formats.view import NotUnderstood, RequestView, Wire
+from openmem.context.formats.view import NotJson, NotUnderstood, RequestView, Wire
 from openmem.context.proxy.encodings import TooLarge, Undecodable, decode_body
 from openmem.context.proxy.recording import identity
 from openmem.context.proxy.recording.about import About
 from openmem.context.proxy.recording.codex_turn import COMPACTION, codex_turn
 from openmem.context.proxy.recording.gate import Admission, Gate
+from openmem.context.proxy.recording.job import NOT_JSON
 from openmem.context.proxy.recording.kinds import Kinds, retells
 from openmem.context.proxy.recording.prefix import Kept, Known, Thread
 from openmem.context.proxy.recording.reply import Reply
@@ -42,6 +43,7 @@ from openmem.context.proxy.recording.trimming import Trimming
 from openmem.context.session import write_registration
 from openmem.context.store.model import Event, Incoming, Recorded
 from openmem.context.store.recorder import Recorder
+from openmem.context.trim.items import NotTrimmable
 from openmem.context.trim.spent.reduce import BodyPlace
 from openmem.context.trim.trimmer import View
 
@@ -133,6 +135,8 @@ class Recordings:
             return "too-large"
         except Undecodable:
             return "undecodable"
+        except NotJson:
+            return NOT_JSON  # a broken client's doing, and the provider will say so
         except NotUnderstood as error:
             self.fault(about, error)
             return "not-understood"
@@ -195,6 +199,10 @@ class Recordings:
                 count_masked=lambda numbers: self._count_masked(admitted, numbers),
                 find_rows=lambda parts: self._find_rows(admitted, parts),
             )
+        except NotTrimmable:
+            if trimming.has_cut(admitted.sid):  # the client gets back what a trim had left out
+                self._add(admitted.sid, "proxy/recording/trimming.py", "NotTrimmable")
+            return Sent(is_odd=True)
         except (OpenmemError, OSError, ValueError, sqlite3.Error) as error:
             self.fault(about, error)  # the original goes; what could not be stored is not removed
         return _sent(admitted.view)

@@ -26,6 +26,10 @@ _BATCH_SECONDS = 0.25
 RECORDED = "recorded"
 DENIED = "denied"
 SIDE = "side"
+# Requests that are no JSON object: nothing that we, or anybody, could have kept.
+NOT_JSON = "not-json"
+# Requests that are kept, but too odd to be shown in another form; they go as they came.
+UNTRIMMABLE = "untrimmable"
 # Outcomes that are no fault of ours and no loss: the request goes on, and that is that.
 EXPECTED = frozenset({RECORDED, DENIED, SIDE})
 

@@ -26,7 +26,7 @@ from openmem.base.paths import Paths
 from openmem.context.proxy import memory
 from openmem.context.proxy.recording import frames
 from openmem.context.proxy.recording.hints import Hint, Hints
-from openmem.context.proxy.recording.job import RECORDED, Job
+from openmem.context.proxy.recording.job import RECORDED, UNTRIMMABLE, Job
 from openmem.context.proxy.recording.splicing import Splicer
 from openmem.context.proxy.settings import ProxySettings
 
@@ -42,7 +42,8 @@ _ENVIRONMENT = ("HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_RUNTIME_DIR")
 class RecorderLink:
     """Starts the recorder process, restarts it when it dies, and gives out jobs.
 
-    `on_outcome` is called once per job with its outcome.
+    `on_outcome` is called once per job with its outcome, and for one that cannot be shown in
+    another form.
     """
 
     def __init__(self, settings: ProxySettings, on_outcome: Callable[[str], None]) -> None:
@@ -152,6 +153,8 @@ class RecorderLink:
         if job is None:
             return
         if answer["phase"] == "view":
+            if answer["odd"]:
+                self._on_outcome(UNTRIMMABLE)
             job.view_came(body, answer["beta"], answer["refusal"])
             return
         if answer["phase"] == "request":

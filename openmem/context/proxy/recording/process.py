@@ -295,7 +295,12 @@ class RecorderProcess:
             self._answer(job, "done", outcome, more)
 
     def _answer_view(self, job: _Job, sent: Sent) -> None:
-        told = {"size": len(sent.body or b""), "beta": sent.beta, "refusal": sent.refusal}
+        told = {
+            "size": len(sent.body or b""),
+            "beta": sent.beta,
+            "refusal": sent.refusal,
+            "odd": sent.is_odd,
+        }
         job.may_be_repaired = sent.body is not None
         self._answer(job, "view", "", told, sent.body or b"")
 

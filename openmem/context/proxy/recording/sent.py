@@ -14,9 +14,11 @@ class Sent:
     """What goes instead of a request. `body`: None for the original bytes.
 
     `beta`: a header value to add to `anthropic-beta`, "" for none. `refusal`: the words with which
-    the proxy answers by itself, "" to send.
+    the proxy answers by itself, "" to send. `is_odd`: the request holds what cannot be edited for
+    certain, and goes as it came.
     """
 
     body: bytes | None = None
     beta: str = ""
     refusal: str = ""
+    is_odd: bool = False

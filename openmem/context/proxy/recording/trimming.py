@@ -76,8 +76,8 @@ class Trimming:
         may_cut: bool,
         count_masked: Callable[[Sequence[int]], int],
         find_rows: Callable[[Sequence[BodyPlace]], Sequence[int]],
-    ) -> View | None:
-        """Return a request's view; None when it must go untouched."""
+    ) -> View:
+        """Return a request's view. NotTrimmable when it must go untouched."""
         force = peek_trim_request(self._paths, sid) if may_cut and not lane else None
         self._local.count, self._local.find = count_masked, find_rows
         ask = Ask(
@@ -89,10 +89,7 @@ class Trimming:
             keep_turns=force or 0,
             now=time.monotonic(),
         )
-        try:
-            view = self._trimmer.view(self._forms[wire], ask)
-        except NotTrimmable:
-            return None
+        view = self._trimmer.view(self._forms[wire], ask)
         if force is not None and view.is_settled:
             take_trim_request(self._paths, sid)
         return self._with_clearing(sid, wire, body, view)
@@ -111,7 +108,7 @@ class Trimming:
         """Return the view of a request that was refused for the clearing it asks for. The session
         is not asked to clear again while this process lives."""
         self._unclearable.add(sid)
-        self._local.count = _none
+        self._local.count, self._local.find = _none, _nothing
         ask = Ask(sid=sid, body=body, lane=lane, may_cut=False, now=time.monotonic())
         try:
             return self._trimmer.view(self._forms[wire], ask)
