@@ -7,13 +7,20 @@ Trap: a pipe takes 64 KiB before anybody reads; what is handed over must fit.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from collections.abc import Mapping
+from typing import Any
 
 from openmem.hook.revive import clean_environment
 
 LIMIT_BYTES = 60_000
+_NICENESS = 10
+# An agent that runs at a real-time priority does not lend it to what nobody waits for.
+_NO_HURRY: dict[str, Any] = (
+    {"scheduler": (os.SCHED_OTHER, os.sched_param(0))} if sys.platform == "linux" else {}
+)
 _SCRIPT = 'exec 3<&0; "$@" <&3 3<&- >/dev/null 2>&1 &'
 
 
@@ -35,6 +42,7 @@ def start_detached(module: str, stdin: bytes, environ: Mapping[str, str]) -> Non
             clean_environment(environ),
             file_actions=streams,
             setpgroup=0,
+            **_NO_HURRY,
         )
     except BaseException:
         os.close(write_end)
@@ -45,13 +53,28 @@ def start_detached(module: str, stdin: bytes, environ: Mapping[str, str]) -> Non
         os.write(write_end, stdin)
     finally:
         os.close(write_end)
-        os.waitpid(pid, 0)  # the shell's; it ends at once
+        _reap(pid)
+
+
+def _reap(pid: int) -> None:
+    """Take the shell's end, without waiting for it: it ends at once, but where the processors are
+    busy its child may run first, for 50 ms, and an agent waits for this hook."""
+    threading = sys.modules.get("threading")
+    if threading is not None:
+        threading.Thread(target=_wait, args=(pid,), daemon=True).start()
+    # Else this is a hook's own process: it is gone in a moment, and who adopts orphans reaps it.
+
+
+def _wait(pid: int) -> None:
+    with contextlib.suppress(ChildProcessError):  # somebody else in this process waited for all
+        os.waitpid(pid, 0)
 
 
 def command(module: str) -> list[str]:
     """Return the argument list that runs a module of ours with this interpreter and this code."""
     root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-    if os.path.basename(root) in ("site-packages", "dist-packages"):
-        return [sys.executable, "-P", "-m", module]
-    code = f"import sys; sys.path.insert(0, {root!r}); from {module} import main; sys.exit(main())"
-    return [sys.executable, "-P", "-c", code]
+    is_installed = os.path.basename(root) in ("site-packages", "dist-packages")
+    # The agent that ended its turn has work to do, and few processors to do it on.
+    code = f"import os, sys; os.nice({_NICENESS}); "
+    code += "" if is_installed else f"sys.path.insert(0, {root!r}); "
+    return [sys.executable, "-P", "-c", f"{code}from {module} import main; sys.exit(main())"]
