@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+
+TYPE_CHECKING = False  # as in `light`: `collections` would be a sixth of what a hook imports
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 _ASCII_SPACE = " \t\n\v\f\r"
 _SOCKET_PATH_LIMIT = 100  # a Unix socket's path holds 104 bytes on macOS, 108 on Linux
