@@ -14,11 +14,12 @@ import pytest
 from openmem.base.errors import StoreUnavailable
 from openmem.base.paths import Paths
 from openmem.memory.providers.base import Ask, Item, TimedOut
+from openmem.memory.providers.local import floor
 from openmem.memory.providers.local.bank_file import path_of
 from openmem.memory.providers.local.provider import LocalProvider
 from openmem.memory.providers.local.rank import rank, weight_of
 from openmem.memory.providers.local.word_lists import COMMON, STOP, WEAK
-from openmem.memory.providers.local.words import Stemmer, names_in, units_of
+from openmem.memory.providers.local.words import COMMON_WEIGHT, Stemmer, Unit, names_in, units_of
 from tests.fakes.memory_prompts import PARSER, RELEVANT, SITE, UNRELATED
 
 BANK = "github.com/acme/site"
@@ -299,3 +300,38 @@ def test_processes_at_once_lose_nothing(paths: Paths, local: LocalProvider) -> N
     ]
     assert [process.wait(120) for process in running] == [0] * 4
     assert local.status(BANK).memories == 80 and ids(local, "word3x19") == ["3-19"]
+
+
+@pytest.mark.parametrize(
+    ("held", "names_known", "kind", "is_told"),
+    [
+        (["orchard", "bring"], False, "passage", False),  # one word says something by itself
+        (["orchard", "kayak"], False, "passage", True),
+        (["orchard", "bring"], True, "passage", True),
+        (["orchard", "bring"], False, "statement", True),
+        (["bring", "week"], True, "passage", False),  # none does
+    ],
+)
+def test_a_kept_turn_needs_two_telling_words_unless_the_bank_knows_who_is_named(
+    held: list[str], names_known: bool, kind: str, is_told: bool
+) -> None:
+    """Users' report 35: nothing on foreign banks; measured by `openmem bench recall`."""
+    weights = {"orchard": 1.0, "kayak": 1.0, "bring": COMMON_WEIGHT, "week": COMMON_WEIGHT}
+    own = [Unit((word,), place, weights[word]) for place, word in enumerate(held)]
+    found = floor.is_relevant(
+        own,
+        [1.0] * len(own),
+        mass=sum(unit.weight for unit in own) / 0.4,  # a third of it is held, not half
+        content=40,
+        is_passage=kind == "passage",
+        names_known=names_known,
+    )
+    assert found is is_told
+
+
+def test_who_is_named_is_known_only_if_all_are() -> None:
+    """Ours: a question about somebody and a stranger is a question about a stranger."""
+    one, other, word = Unit(("a",), 0, 1.0, True), Unit(("b",), 1, 1.0, True), Unit(("c",), 2)
+    assert floor.names_known([one, word], [3, 0])
+    assert not floor.names_known([one, other, word], [3, 0, 1])
+    assert not floor.names_known([word], [3])

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from openmem.memory.providers.local.words import COMMON_WEIGHT, Unit
 
 MOST = 0.5  # of what the question is about
-MUCH = 0.33  # the same, when one of the words says something by itself
+MUCH = 0.33  # the same, when one of the words says something by itself, or two do
 TEXT_MOST = 0.6  # of what the text is about
 TEXT_MUCH = 0.4
 
@@ -33,6 +33,12 @@ def is_foreign(units: Sequence[Unit], holding: Sequence[int]) -> bool:
     return bool(named) and not any(named)
 
 
+def names_known(units: Sequence[Unit], holding: Sequence[int]) -> bool:
+    """Return whether a question names somebody, and all it names are known in a bank."""
+    named = [count for unit, count in zip(units, holding, strict=True) if unit.is_name]
+    return bool(named) and all(named)
+
+
 def is_relevant(
     own: Sequence[Unit],
     weights: Sequence[float],
@@ -40,12 +46,14 @@ def is_relevant(
     *,
     content: int,
     is_passage: bool,
+    names_known: bool = False,
 ) -> bool:
     """Return whether a text stands above the floor.
 
     `own`: the words of the question that it holds itself; `mass`: of the whole question;
     `content`: how many different words of the text say something. What somebody once said has to
-    share more than one word with the question; a statement is about fewer things.
+    share more than one word with the question; a statement is about fewer things. `names_known`:
+    the question names somebody or something that the bank has heard of.
     """
     telling = sum(1 for unit in own if unit.weight >= COMMON_WEIGHT)
     rare = sum(1 for unit in own if unit.weight > COMMON_WEIGHT)
@@ -54,7 +62,8 @@ def is_relevant(
     share = mass_of(own, weights) / mass
     if share >= MOST and (rare or telling > 1):
         return True
-    if share >= MUCH and rare:
+    # Of a question that names nobody one such word let in turns of strangers, two do not.
+    if share >= MUCH and rare > (is_passage and not names_known):
         return True
     held = len(own) / content if content else 0.0
     if telling > 1 and held >= TEXT_MOST:

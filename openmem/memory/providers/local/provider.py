@@ -339,7 +339,7 @@ class _Question:
             self._look_for_all(holding, postings)
         lengths = self._lengths(postings)
         ranked = rank(self._units, weights, postings, lengths, self._average)
-        hits = self._kept(ranked, weights)
+        hits = self._kept(ranked, weights, floor.names_known(self._units, holding))
         if not hits and not self._ask.is_quick:
             return self._literal()
         return hits
@@ -417,7 +417,7 @@ class _Question:
             )
         return lengths
 
-    def _kept(self, ranked: list[Found], weights: Sequence[float]) -> list[Hit]:
+    def _kept(self, ranked: list[Found], weights: Sequence[float], names_known: bool) -> list[Hit]:
         """Return the best texts that exist, are wanted and stand above the floor."""
         hits: list[Hit] = []
         wanted = self._ask.limit
@@ -438,7 +438,12 @@ class _Question:
                 own, worth = [self._units[i] for i in one.own], [weights[i] for i in one.own]
                 is_passage = kind == "passage"
                 if self._ask.has_floor and not floor.is_relevant(
-                    own, worth, mass, content=content, is_passage=is_passage
+                    own,
+                    worth,
+                    mass,
+                    content=content,
+                    is_passage=is_passage,
+                    names_known=names_known,
                 ):
                     continue
                 hits.append(Hit(id=memory_id, score=one.score))
