@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
+_DEFAULT_TOOLS = "core"
 _HELP = """Usage: openmem-mcp [--version]
 
 The MCP server of openmem, started by an agent: JSON-RPC, one message a line, on standard
@@ -43,17 +44,33 @@ def run() -> int:
 
 def _which_tools() -> str:
     """Return which memory tools are listed; the short list when the settings cannot be read."""
-    from openmem.base.config import load_config
-    from openmem.base.errors import InvalidConfig
     from openmem.base.paths import Paths
 
     paths = Paths(os.environ)
+    if not _may_be_set(paths.config_file):
+        return _DEFAULT_TOOLS
+    from openmem.base.config import load_config
+    from openmem.base.errors import InvalidConfig
+
     try:
         return load_config(paths.config_file, os.environ).text("mcp.tools")
     except InvalidConfig as error:
         # A server that does not start takes the search tools with it.
         print(f"openmem-mcp: {error.message}", file=sys.stderr)
-        return "core"
+        return _DEFAULT_TOOLS
+
+
+def _may_be_set(path: str) -> bool:
+    """Return whether anything may say which tools: an agent waits for its servers, and reading
+    TOML is a third of this one's start. A key may also be spelt with escapes."""
+    if os.environ.get("OPENMEM_MCP_TOOLS"):
+        return True
+    try:
+        with open(path, "rb") as file:
+            data = file.read()
+    except OSError:
+        return False  # not there; one that cannot be read is told by what needs more of it
+    return b"mcp" in data or b"\\" in data
 
 
 if __name__ == "__main__":

@@ -30,7 +30,10 @@ def scene(tmp_path: Path) -> Iterator[CodexScene]:
 def _talk(scene: CodexScene) -> str:
     shell = {"think": "hm", "call": {"name": "exec_command", "input": {"cmd": "echo heron"}}}
     done = scene.run(play("the staging host is heron-42", shell, {"say": "The notes name it too."}))
-    scene.run(play("and which port does it use?", {"say": "It listens on port 5432."}), resume=done.session_id)
+    scene.run(
+        play("and which port does it use?", {"say": "It listens on port 5432."}),
+        resume=done.session_id,
+    )
     return done.session_id
 
 

@@ -274,3 +274,27 @@ def test_the_settings_say_which_tools_are_listed(
     (home / ".config/openmem/config.toml").write_text(text)
     assert _which_tools() == which
     assert ("mcp.tools" in capsys.readouterr().err) == ("all" in text)
+
+
+@pytest.mark.parametrize("text", ['["mc\\u0070"]\ntools = "full"\n', '"mcp".tools = "full"\n'])
+def test_the_settings_are_read_however_they_name_the_tools(
+    home: Path, agent: Agent, text: str
+) -> None:
+    """Ours: a start reads no TOML where nothing can name them; a key has several spellings."""
+    from openmem.mcp.__main__ import _which_tools
+
+    (home / ".config/openmem/config.toml").write_text(text)
+    assert _which_tools() == "full"
+
+
+def test_the_environment_says_which_tools_are_listed(
+    home: Path, agent: Agent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Users' report 29; and without any word it is the setting's own default."""
+    from openmem.base.config import setting_of
+    from openmem.mcp.__main__ import _which_tools
+
+    (home / ".config/openmem/config.toml").unlink(missing_ok=True)
+    assert _which_tools() == setting_of("mcp.tools").default
+    monkeypatch.setenv("OPENMEM_MCP_TOOLS", "full")
+    assert _which_tools() == "full"
