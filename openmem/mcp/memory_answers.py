@@ -75,7 +75,9 @@ def _caller(environ: Mapping[str, str], meta: Meta) -> tuple[str, str]:
         stated = turn.get("session_id")
         return "codex", sanitize_sid(stated) if isinstance(stated, str) else ""
     session = environ.get("CLAUDE_CODE_SESSION_ID", "")
-    return ("claude-code" if session else "agent"), sanitize_sid(session)
+    if session:
+        return "claude-code", sanitize_sid(session)
+    return ("opencode" if environ.get("OPENCODE") else "agent"), ""
 
 
 def _search(desk: Desk, arguments: Arguments) -> str:

@@ -168,6 +168,16 @@ def test_the_command_asks_for_a_trim_and_the_model_is_told(scene: OpenCodeScene)
     assert "a trim of this session is requested" in "\n".join(texts_of(scene.bodies[-1]))
 
 
+def test_what_erases_asks_and_is_refused_where_nobody_can_be_asked(scene: OpenCodeScene) -> None:
+    """Design 8: forgetting is the person's own; OpenCode asks before no other MCP tool."""
+    scene.install("--agent", "opencode", "--no-proxy")
+    scene.openmem("memory", "add", "The mooring mast stands at quay 17-B.")
+    (memory,) = scene.data("memory", "list")["memories"]
+    forget = call("openmem_memory_forget", id=memory["id"])
+    scene.run(play("forget the mast", forget, {"say": "Done."}))
+    assert [one["id"] for one in scene.data("memory", "list")["memories"]] == [memory["id"]]
+
+
 def test_a_killed_proxy_is_back_for_the_next_prompt(scene: OpenCodeScene) -> None:
     """Issue 7, Show it: kill and revive."""
     scene.install("--agent", "opencode")
@@ -177,6 +187,21 @@ def test_a_killed_proxy_is_back_for_the_next_prompt(scene: OpenCodeScene) -> Non
             os.kill(pid, signal.SIGKILL)
     scene.run(play("and now", {"say": "Back."}), resume=sid)
     assert [row["text"] for row in scene.rows(sid)][-1] == "Back."
+
+
+def test_a_killed_opencode_leaves_no_process_of_ours(scene: OpenCodeScene) -> None:
+    """Issue 7, Show it: no process of ours is left 10 s after sessions were killed."""
+    scene.install("--agent", "opencode")
+    served = set(scene.processes())
+    prompt = play("hello", {"say": "Late.", "delay_seconds": 60})
+    child = scene.opencode.started(prompt)
+    deadline = time.monotonic() + 60
+    while not scene.service.asked and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert scene.service.asked
+    child.kill()
+    child.wait()
+    assert scene.wait_for_no_process(beside=served) == []
 
 
 def test_opencode_goes_on_without_its_launcher(scene: OpenCodeScene) -> None:

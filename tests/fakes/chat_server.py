@@ -25,6 +25,7 @@ class FakeChat:
         self.records: list[Record] = []
         self.refusals: list[str] = []
         self._ids = itertools.count(1)
+        self._is_over = threading.Event()
         self._lock = threading.Lock()
         self.http = HttpServer(self._handle, port)
 
@@ -33,6 +34,7 @@ class FakeChat:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._is_over.set()
         self.http.stop()
 
     @property
@@ -67,6 +69,8 @@ class FakeChat:
             step = next_step(messages, otherwise=self.otherwise)
         if step.fault:
             return self._refuse(reply, "The server is overloaded.", status=int(step.fault[:3]))
+        if step.delay_seconds:
+            self._is_over.wait(step.delay_seconds)
         prompt_tokens = len(json.dumps(body)) // 4
         usage = {"prompt_tokens": prompt_tokens, "completion_tokens": 7, **step.usage}
         usage["total_tokens"] = usage["prompt_tokens"] + usage["completion_tokens"]

@@ -14,13 +14,14 @@ import sqlite3
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from openmem.base.paths import Paths
 from tests.fakes.claude import CHECKOUT, Sink
+from tests.fakes.openmem import openmem_bin
 
 POLICY = "version = 1\n[defaults.git]\nstore = true\nrecall = true\nretain = true\n"
 
@@ -47,8 +48,10 @@ class Machine:
         self, *words: str, folder: Path | None = None
     ) -> subprocess.CompletedProcess[str]:
         """Run a command of openmem, as the person would."""
+        installed = openmem_bin()
+        program = [str(installed / "openmem")] if installed else [sys.executable, "-m", "openmem"]
         return subprocess.run(
-            [sys.executable, "-m", "openmem", *words],
+            [*program, *words],
             cwd=folder or self.project,
             env={
                 **self.environ,
@@ -112,12 +115,16 @@ class Machine:
                     found.append(int(name))
         return found
 
-    def wait_for_no_process(self, *, seconds: float = 10.0) -> list[int]:
-        """Return the processes that are left after a bounded wait."""
+    def wait_for_no_process(
+        self, *, beside: Collection[int] = (), seconds: float = 10.0
+    ) -> list[int]:
+        """Return the processes that are left after a bounded wait, those `beside` left out."""
         deadline = time.monotonic() + seconds
-        while (left := self.processes()) and time.monotonic() < deadline:
+        while True:
+            left = [pid for pid in self.processes() if pid not in beside]
+            if not left or time.monotonic() > deadline:
+                return left
             time.sleep(0.05)
-        return left
 
 
 @contextlib.contextmanager

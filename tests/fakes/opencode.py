@@ -103,6 +103,23 @@ class OpenCode:
         words = ["run", "--format", "json", *more, *options]
         return self.command(words, prompt, timeout_seconds=timeout_seconds)
 
+    def started(self, prompt: str) -> subprocess.Popen[bytes]:
+        """Return `opencode run`, begun; the caller ends it."""
+        binary = opencode_binary()
+        assert binary is not None
+        child = subprocess.Popen(
+            [binary, "run", "--format", "json"],
+            cwd=self.project,
+            env={**self.environ(), "XDG_STATE_HOME": f"{self.home}/.started"},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        assert child.stdin is not None
+        child.stdin.write(prompt.encode())
+        child.stdin.close()
+        return child
+
     def command(
         self, words: Sequence[str], stdin: str = "", *, timeout_seconds: float = 120
     ) -> Outcome:

@@ -29,6 +29,7 @@ def test_the_defaults_are_those_setup_yes_promises() -> None:
         "agents": ("claude-code",),
         "hooks": True,
         "mcp": True,
+        "skill": True,
         "allow_tools": False,
         "proxy": True,
         "port": 8914,

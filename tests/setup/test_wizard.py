@@ -16,7 +16,7 @@ pytestmark = pytest.mark.heavy
 
 OF_A_PROVIDER = {question.name for question in PROVIDER_QUESTIONS}
 # Asked where there is a service manager, and where there is Codex.
-ELSEWHERE = {"service", "trust_hooks"}
+ELSEWHERE = {"service", "trust_hooks", "provider_plugin"}
 ASKED = [q.ask for q in QUESTIONS if q.name not in OF_A_PROVIDER | ELSEWHERE]
 
 

@@ -28,12 +28,16 @@ from openmem.agents.opencode.settings import (
 )
 from openmem.agents.reading import table_at, text_at, value_at
 from openmem.agents.skill import plan_skill, skill_warnings
+from openmem.base.own_tools import ASKING
 from openmem.base.paths import Paths, display
 from openmem.base.route import base_url, routed_port
 from openmem.plan.action import Action, Edit, Json, Keys, Plan
 from openmem.plan.system import System
 
 _SERVER: Keys = ("mcp", SERVER)
+# What erases goes on asking, as with the other agents; OpenCode asks before no MCP tool by itself.
+_ASKING: tuple[Keys, ...] = tuple(("permission", f"{SERVER}_{name}") for name in ASKING)
+_ASK = "ask"
 
 
 def plan_wiring(
@@ -81,9 +85,24 @@ def _put_server(paths: Paths, settings: Settings, wanted: Wanted, change: Change
         entry = server_entry(paths, there)
         change.edits.append(Edit(keys=_SERVER, op="set", value=entry, marker=MCP))
         change.parts.append(f'the MCP server "{SERVER}"')
+        if _says_nothing_of_ours(settings.whole):
+            change.edits += [Edit(keys=keys, op="set", value=_ASK) for keys in _ASKING]
+            change.parts.append("forgetting asks first")
     elif wanted.mcp is False and is_our_server(there):
-        change.remove(settings.own, [Entry(keys=_SERVER, says="", is_predecessor=False)])
+        gone = [_SERVER, *(keys for keys in _ASKING if value_at(settings.own, keys) == _ASK)]
+        change.remove(
+            settings.own, [Entry(keys=keys, says="", is_predecessor=False) for keys in gone]
+        )
         change.parts.append("no MCP server of ours")
+
+
+def _says_nothing_of_ours(whole: Json) -> bool:
+    """Return whether the person's permissions leave our tools to OpenCode, which asks for none."""
+    permission = value_at(whole, ("permission",))
+    if permission is None:
+        return True
+    names = permission if isinstance(permission, dict) else (f"{SERVER}_",)
+    return not any(name.startswith(f"{SERVER}_") for name in names)
 
 
 def server_entry(paths: Paths, there: Json) -> Json:
