@@ -23,6 +23,8 @@ from openmem.context.care.scan import mask_stored, scan
 from openmem.context.care.select import select_literal, select_pattern
 from openmem.context.care.sweep import due, pin_file, sweep, sweep_daily
 from openmem.context.formats.messages import split_request
+from openmem.context.search.engine import Searcher
+from openmem.context.search.query import Query, Scope
 from openmem.context.session import Registration, write_registration
 from openmem.context.store.blobs import blob_of, write_blob
 from openmem.context.store.catalog import note_session
@@ -302,3 +304,27 @@ def test_a_number_that_another_process_got_does_not_keep_a_session_for_ever(
     planned = due(paths, 30, now=time.time())
     assert planned.kept == (("mine", "its agent is running"),)
     assert [one.session_id for one in planned.sessions] == ["reused"]
+
+
+def test_forgetting_is_no_use_of_a_session(paths: Paths, recorder: Recorder) -> None:
+    """Issue 3, part 3: what nobody used goes by its time, also when a row of it was forgotten."""
+    secret = "ghp_" + "aB3d" * 9
+    record(recorder, "s1", request(*TALK, tool=f"token {secret}"))
+    recorder.close()
+    searcher = Searcher(paths)
+    everywhere = Scope(all_workspaces=True)
+    with sqlite3.connect(session_file(paths, "s1")) as connection:  # all of it was long ago
+        connection.execute("UPDATE session SET last_at = last_at - 40 * 86400")
+    connection.close()
+    age(paths, "s1", 40)
+    assert searcher.search(Query(text=WORD, roles=()), everywhere).total_matches == 2
+    forget_rows(paths, ensure_key(paths), select_pattern(paths, f"it is {WORD}"))
+    mask_stored(paths, ensure_key(paths), scan(paths).found)
+    assert [one.session_id for one in due(paths, 30, now=time.time()).sessions] == ["s1"]
+    # A reader that is kept open sees the change all the same.
+    assert searcher.search(Query(text=WORD, roles=()), everywhere).total_matches == 1
+    searcher.close()
+    record(recorder, "s1", request(*TALK, "used again"))
+    recorder.close()
+    forget_rows(paths, ensure_key(paths), select_pattern(paths, "used again"))
+    assert due(paths, 30, now=time.time()).sessions == ()

@@ -16,6 +16,7 @@ from collections.abc import Iterable, Iterator
 
 from openmem.base.errors import NotFound, StoreUnavailable
 from openmem.base.paths import Paths
+from openmem.context.care.age import keeping_age
 from openmem.context.care.erase import Erased, erase_rows, rewrite_rows
 from openmem.context.care.files import copies as copies_of
 from openmem.context.care.files import named_blobs, remove_files, session_files
@@ -52,7 +53,8 @@ def forget_rows(
     blobs: set[str] = set()
     for choice in selection.selected:
         try:
-            done, erased = _forget_in(paths, key, choice)
+            with keeping_age(paths, choice.entry.session_id):
+                done, erased = _forget_in(paths, key, choice)
         except StoreUnavailable as error:
             if not receipt.sessions:
                 raise

@@ -14,6 +14,7 @@ import sqlite3
 
 from openmem.base.errors import OpenmemError
 from openmem.base.paths import Paths
+from openmem.context.care.age import keeping_age
 from openmem.context.care.erase import clear_freed_bytes
 from openmem.context.store.database import open_for_writing, session_file
 from openmem.context.store.prepare import FORGOTTEN
@@ -68,11 +69,12 @@ def finish_pending(paths: Paths) -> tuple[str, ...]:
             unmark(paths, sid)
             continue
         try:
-            connection = open_for_writing(paths, sid, busy_seconds=1.0)
-            try:
-                is_done = clear(paths, sid, connection)
-            finally:
-                connection.close()
+            with keeping_age(paths, sid):
+                connection = open_for_writing(paths, sid, busy_seconds=1.0)
+                try:
+                    is_done = clear(paths, sid, connection)
+                finally:
+                    connection.close()
         except (OpenmemError, sqlite3.Error, OSError):
             is_done = False  # held, full or damaged: tried again later, and told as pending
         if not is_done:

@@ -20,7 +20,8 @@ from openmem.context.sandbox.line_rule import LineRule
 from openmem.context.store.database import SIDE_FILES
 
 _PIECE = 1 << 22
-_LARGEST = 1 << 28
+_CHUNK = 1 << 26
+_LONGEST_LINE = 1 << 24
 _SHORTEST_LINE = 4
 _NO_TEXT = re.compile(r"[\x00-\x08\x0a-\x1f\x7f\ufffd]+")
 _NOT_CONTENT = ("install.key", "tombstones.db", "tombstones.db-journal")
@@ -142,18 +143,29 @@ def _id_of(path: str) -> str:
 
 def texts_in(path: str) -> Iterator[str]:
     """Yield the texts in a file: of lines of JSON their rows' texts, else what reads like text."""
+    for data in _chunks(path):
+        lines = data.split(b"\n")
+        rows = [_text_of_row(line) for line in lines]
+        if any(row is not None for row in rows):
+            yield from (row for row in rows if row is not None)
+            data = b"\n".join(line for line, row in zip(lines, rows, strict=True) if row is None)
+        yield from _NO_TEXT.split(data.decode("utf-8", "replace"))
+
+
+def _chunks(path: str) -> Iterator[bytes]:
+    """Yield a file in parts that end with a line, as far as lines are not endless."""
+    before = b""
     try:
-        if os.stat(path).st_size > _LARGEST:
-            return
-        data = read_bytes_or_none(path) or b""
+        with open(path, "rb") as file:
+            while piece := file.read(_CHUNK):
+                head, end, tail = (before + piece).rpartition(b"\n")
+                if len(tail) > _LONGEST_LINE:
+                    head, end, tail = before + piece, b"", b""
+                yield head + end
+                before = tail
     except OSError:
-        return  # gone meanwhile, or not ours to read: then not ours to say
-    lines = data.split(b"\n")
-    rows = [_text_of_row(line) for line in lines]
-    if any(row is not None for row in rows):
-        yield from (row for row in rows if row is not None)
-        data = b"\n".join(line for line, row in zip(lines, rows, strict=True) if row is None)
-    yield from _NO_TEXT.split(data.decode("utf-8", "replace"))
+        pass  # gone meanwhile, or not ours to read: then not ours to say
+    yield before
 
 
 def _text_of_row(line: bytes) -> str | None:

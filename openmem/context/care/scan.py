@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from openmem.base.errors import StoreUnavailable
 from openmem.base.paths import Paths
 from openmem.base.redact import find_secrets, redact
+from openmem.context.care.age import keeping_age
 from openmem.context.care.erase import rewrite_rows
 from openmem.context.care.files import copies
 from openmem.context.care.pending import clear, mark, unmark
@@ -119,7 +120,8 @@ def mask_stored(paths: Paths, key: bytes, found: Iterable[SecretFound]) -> Maske
             rows.setdefault(secret.session_id, set()).add(secret.seq)
     result = Masked()
     for sid, seqs in rows.items():
-        result += _mask_in(paths, sid, sorted(seqs), key)
+        with keeping_age(paths, sid):
+            result += _mask_in(paths, sid, sorted(seqs), key)
     return result
 
 
