@@ -12,7 +12,9 @@ import pytest
 from openmem.base.errors import InvalidConfig, NotFound
 from openmem.base.installation import ensure_key
 from openmem.base.paths import Paths
+from openmem.context.store import verify as verify_module
 from openmem.context.store.database import legacy_file, session_file
+from openmem.context.store.reader import SessionReader, open_session
 from openmem.context.store.recorder import Recorder
 from openmem.context.store.verify import verify
 from tests.fakes.conversation import Message, call, incoming, reply, result, user
@@ -111,3 +113,30 @@ def test_without_a_session_or_a_key_it_says_so(paths: Paths) -> None:
     Path(paths.key_file).unlink()
     with pytest.raises(InvalidConfig):
         verify(paths, "s")
+
+
+def test_a_session_that_is_written_to_meanwhile_is_no_broken_one(
+    paths: Paths, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ours: a person verifies while agents work; rows that come between two looks are no fault."""
+    recorder = Recorder(paths, ensure_key(paths))
+    recorder.record_request("s", incoming([user("another one")]))  # held open, as by a proxy
+    said = [user("another one"), reply("hm"), user("more")]
+
+    def opened(paths: Paths, sid: str) -> SessionReader:
+        reader = open_session(paths, sid)
+
+        def trace(statement: str) -> None:
+            if statement.startswith("SELECT m.seq"):
+                recorder.record_request("s", incoming(said))
+
+        reader.connection.set_trace_callback(trace)
+        return reader
+
+    monkeypatch.setattr(verify_module, "open_session", opened)
+    assert verify(paths, "s") == []
+    recorder.close()
+    monkeypatch.undo()
+    assert verify(paths, "s") == []
+    with open_session(paths, "s") as reader:
+        assert "more" in {row.text for row in reader.rows()}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict
 from typing import Annotated, Any
 
@@ -328,19 +328,20 @@ def export(
     run = run_of(context)
     if form not in FORMATS:
         raise Usage(f"--format is {form!r}, expected {' or '.join(FORMATS)}.")
-    with open_session(run.paths, session_id_of(run, session)) as reader:
-        key = read_key(run.paths) or bytes(32)  # without one only an earlier system stored
-        text = "".join(export_lines(reader, form, key, trimmed_only=trimmed))
-    data: dict[str, Any] = {"session_id": reader.session_id, "format": form, "out": out}
-    if not out:
-        data["text"] = text
-        return Result(data=data, lines=_stored_lines(run, text.removesuffix("\n")))
-    _write_new(out, text)
+    key = read_key(run.paths) or bytes(32)  # without one only an earlier system stored
     note = "This copy is yours: forgetting does not reach it."
-    return Result(data=data, lines=(f"Wrote {out}.",), notes=(note,))
+    with open_session(run.paths, session_id_of(run, session)) as reader:
+        texts = export_lines(reader, form, key, trimmed_only=trimmed)
+        data: dict[str, Any] = {"session_id": reader.session_id, "format": form, "out": out}
+        if out:
+            _write_new(out, texts)
+            return Result(data=data, lines=(f"Wrote {out}.",), notes=(note,))
+        text = "".join(texts)
+    data["text"] = text
+    return Result(data=data, lines=_stored_lines(run, text.removesuffix("\n")))
 
 
-def _write_new(path: str, text: str) -> None:
+def _write_new(path: str, texts: Iterable[str]) -> None:
     """Write a new file, whole or not at all. Failed when there is one."""
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
@@ -348,7 +349,8 @@ def _write_new(path: str, text: str) -> None:
         raise Failed(f"{path} exists already; it is left as it is.") from None
     try:
         with naming(path), os.fdopen(descriptor, "wb") as file:
-            file.write(text.encode("utf-8", "backslashreplace"))
+            for text in texts:
+                file.write(text.encode("utf-8", "backslashreplace"))
     except BaseException:
         with contextlib.suppress(OSError):  # the first fault is the one to report
             os.unlink(path)

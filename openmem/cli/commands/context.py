@@ -313,16 +313,15 @@ def _rows(run: Run, reader: SessionReader, limit: int) -> Result:
     from openmem.cli.render.context import session_lines
     from openmem.cli.render.plan import counted
 
-    rows = [_row_data(row) for row in reader.rows()]
-    shown = rows if limit <= 0 else rows[-limit:]
+    shown = [_row_data(row) for row in reader.last_rows(limit)]
+    count, forgotten = reader.row_count(), reader.forgotten_count()
     entry = reader.entry
     head = f"session {reader.session_id}, {entry.agent or 'unknown agent'}, "
     head += f"{display(entry.cwd, run.paths.home) or 'unknown folder'}, "
-    head += counted(len(rows), "row")
-    forgotten = sum(row["is_forgotten"] for row in rows)
+    head += counted(count, "row")
     if forgotten:
         head += f", {forgotten} forgotten"
-    if len(shown) < len(rows):
+    if len(shown) < count:
         head += f"; the last {len(shown)} are shown, --limit 0 shows all"
     lines = session_lines(shown, head=head, width=run.console.width)
     data = {
@@ -331,7 +330,7 @@ def _rows(run: Run, reader: SessionReader, limit: int) -> Result:
         "cwd": entry.cwd,
         "bank": entry.bank,
         "rows": shown,
-        "row_count": len(rows),
+        "row_count": count,
         "forgotten_count": forgotten,
     }
     return Result(data=data, lines=tuple(lines))

@@ -151,6 +151,22 @@ class SessionReader:
         """Yield the rows after a seq, in order; `limit` -1 for all."""
         yield from self._rows("WHERE seq > ? ORDER BY seq LIMIT ?", (after, limit))
 
+    def last_rows(self, limit: int) -> list[StoredRow]:
+        """Return the last rows in order, 0 for all of them."""
+        if limit <= 0:
+            return list(self.rows())
+        return list(self._rows("ORDER BY seq DESC LIMIT ?", (limit,)))[::-1]
+
+    def forgotten_count(self) -> int:
+        """Return how many rows were forgotten."""
+        if self.version < VERSION:
+            return 0
+        query = f"SELECT count(*) FROM row WHERE masked = {FORGOTTEN}"
+        try:
+            return int(self.connection.execute(query).fetchone()[0])
+        except sqlite3.Error as error:
+            raise damaged(self.entry, error) from error
+
     def row(self, seq: int) -> StoredRow | None:
         """Return one row; None when there is none of that number, whatever the number is."""
         if not 0 < seq <= LAST_SEQ:

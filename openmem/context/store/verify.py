@@ -7,6 +7,7 @@ checked, not the fingerprint.
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from openmem.base.errors import InvalidConfig
@@ -68,6 +69,8 @@ def verify(paths: Paths, sid: str) -> list[Problem]:
     """
     with open_session(paths, sid) as reader:
         try:
+            # One view of the file throughout: its writer may go on meanwhile.
+            reader.connection.execute("BEGIN")
             problems = _check_structure(reader)
             if reader.version == VERSION:
                 key = read_key(paths)
@@ -109,7 +112,8 @@ class _Checker:
         self._check_sums()
         return self._problems
 
-    def _rows(self) -> list[_Row]:
+    def _rows(self) -> Iterator[_Row]:
+        """Yield the rows in order, one at a time: a session may be larger than the memory."""
         blobs: dict[int, list[tuple[str, str]]] = {}
         for seq, blob_id, media in self._connection.execute("SELECT seq, id, media FROM blob"):
             blobs.setdefault(int(seq), []).append((str(blob_id), str(media)))
@@ -117,33 +121,29 @@ class _Checker:
             self._connection.execute("SELECT message_seq, count(*) FROM lines GROUP BY message_seq")
         )
         known: set[int] = set()
-        rows: list[_Row] = []
         for values in self._connection.execute(_ROWS):
             seq, source = int(values[0]), int(values[6])
             known.add(seq)
-            rows.append(
-                _Row(
-                    seq=seq,
-                    fingerprint=str(values[1]),
-                    content_key=str(values[2] or ""),
-                    digest=str(values[3]),
-                    thread=int(values[4]),
-                    prev=int(values[5]),
-                    source=source,
-                    role=str(values[7]),
-                    kind=str(values[8]),
-                    name=str(values[9]),
-                    text=str(values[10]),
-                    line_count=int(values[11]),
-                    lines_found=found.get(seq, 0),
-                    size=int(values[12]),
-                    masked=int(values[13]),
-                    blobs=tuple(blobs.get(source or seq, ())),
-                )
+            yield _Row(
+                seq=seq,
+                fingerprint=str(values[1]),
+                content_key=str(values[2] or ""),
+                digest=str(values[3]),
+                thread=int(values[4]),
+                prev=int(values[5]),
+                source=source,
+                role=str(values[7]),
+                kind=str(values[8]),
+                name=str(values[9]),
+                text=str(values[10]),
+                line_count=int(values[11]),
+                lines_found=found.get(seq, 0),
+                size=int(values[12]),
+                masked=int(values[13]),
+                blobs=tuple(blobs.get(source or seq, ())),
             )
         for seq in sorted(found.keys() - known):
             self._say(seq, "lines without a row")
-        return rows
 
     def _say(self, seq: int, what: str) -> None:
         self._problems.append(Problem(seq=seq, what=what))
