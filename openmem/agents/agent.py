@@ -61,10 +61,11 @@ class Wanted:
     """What should stand in an agent's settings: True there, False not there, None as it is.
 
     `trust_hooks`: True marks them as trusted where the agent asks for that, after the person saw
-    what they run. `skill`: the page that tells the model when to use the tools. `port`: of the
-    proxy. `upstream`: where the agent's requests go once `proxy` is False; "" for the agent's own
-    default; `upstreams`: the same by route, for an agent with several. `projects`: folders whose
-    own settings are looked at too, for entries of ours that stand there a second time.
+    what they run. `skill`: the page that tells the model when to use the tools. `keep_days`: after
+    which the agent deletes its own session files. `port`: of the proxy. `upstream`: where the
+    agent's requests go once `proxy` is False; "" for the agent's own default; `upstreams`: the same
+    by route, for an agent with several. `projects`: folders whose own settings are looked at too,
+    for entries of ours that stand there a second time.
     """
 
     hooks: bool | None = True
@@ -73,6 +74,7 @@ class Wanted:
     allow_tools: bool | None = None
     trust_hooks: bool | None = None
     skill: bool | None = True
+    keep_days: int | None = None
     port: int = 8913
     upstream: str = ""
     upstreams: Mapping[str, str] = field(default_factory=dict)

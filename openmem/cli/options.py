@@ -192,6 +192,14 @@ AllowTools = Annotated[
         show_default=False,
     ),
 ]
+KeepSessions = Annotated[
+    int | None,
+    typer.Option(
+        "--keep-sessions",
+        help="Days that Claude Code keeps its own session files; it deletes older ones.",
+        show_default=False,
+    ),
+]
 Proxy = Annotated[
     bool | None,
     typer.Option(

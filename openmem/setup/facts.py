@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from openmem.agents.agent import Detected
+from openmem.agents.retention import Retention
 from openmem.base.settings import Value
 
 
@@ -44,6 +45,7 @@ class Facts:
     its repository. `settings`: those of the provider's server and model, in force.
     `provider_ports`: a port for each provider's stack, free or already its own. `integration`,
     `mcp_of`: whose hooks and whose MCP server the agents are to have, "openmem" or "provider".
+    `retentions`: how long agents that delete their own session files keep them.
     """
 
     agents: tuple[KnownAgent, ...] = ()
@@ -58,6 +60,7 @@ class Facts:
     project: str = ""
     settings: Mapping[str, Value] = field(default_factory=dict)
     provider_ports: Mapping[str, int] = field(default_factory=dict)
+    retentions: tuple[Retention, ...] = ()
     integration: str = "openmem"
     mcp_of: str = "openmem"
 

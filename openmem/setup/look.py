@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from openmem.agents.agent import Address, Detected
 from openmem.agents.base import AGENTS
+from openmem.agents.retention import Retention, claude_code, gemini_cli
 from openmem.base.config import Config, load_config
 from openmem.base.errors import InvalidConfig, Missing
 from openmem.base.paths import Paths
@@ -48,7 +49,15 @@ def look(system: System, paths: Paths, *, folder: str) -> Facts:
         provider_ports=provider_ports(system, paths),
         integration=config.text("agents.integration"),
         mcp_of=config.text("agents.mcp"),
+        retentions=look_at_retentions(system, paths),
     )
+
+
+def look_at_retentions(system: System, paths: Paths) -> tuple[Retention, ...]:
+    """Return how long agents that delete their own session files keep them."""
+    found = [claude_code(system, system.environ, paths.home)]
+    gemini = gemini_cli(system, system.environ, paths.home)
+    return (*found, gemini) if gemini else tuple(found)
 
 
 def next_free(port: int) -> int:

@@ -62,6 +62,10 @@ def check_port(value: Answer) -> str:
     return "" if isinstance(value, int) and 1 <= value <= 65535 else "expected 1 to 65535"
 
 
+def check_days(value: Answer) -> str:
+    return "" if isinstance(value, int) and 1 <= value <= 99_999 else "expected 1 to 99999"
+
+
 def check_url(value: Answer) -> str:
     try:
         parts = urlsplit(str(value))

@@ -13,7 +13,8 @@ from collections.abc import Mapping
 from openmem.memory.providers.registry import PLANNED
 from openmem.setup.facts import Facts
 from openmem.setup.provider_questions import PROVIDER_QUESTIONS
-from openmem.setup.question import Answer, Answers, Question, check_port, check_url
+from openmem.setup.question import Answer, Answers, Question, check_days, check_port, check_url
+from openmem.setup.sessions_kept import claude_days
 
 
 def _has_agents(facts: Facts, answers: Answers) -> bool:
@@ -113,6 +114,16 @@ QUESTIONS: tuple[Question, ...] = (
         help="Let agents call openmem's tools without asking each time; what erases still asks.",
         default=lambda facts: False,
         when=lambda facts, answers: _has_agents(facts, answers) and bool(answers.get("mcp")),
+    ),
+    Question(
+        name="keep_sessions",
+        kind="int",
+        flag="--keep-sessions",
+        ask="For how many days may Claude Code keep its own session files? It deletes older ones.",
+        help="Days that Claude Code keeps its own session files; it deletes older ones.",
+        default=lambda facts: claude_days(facts.retentions),
+        when=lambda facts, answers: "claude-code" in _names(answers.get("agents")),
+        check=check_days,
     ),
     Question(
         name="proxy",

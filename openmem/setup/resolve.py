@@ -39,6 +39,7 @@ from openmem.setup.provider import (
     stated,
     values_of,
 )
+from openmem.setup.sessions_kept import claude_days
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +68,7 @@ class Choice:
     trust_hooks: bool | None = None
     is_plugin: bool = False
     skill: bool = True
+    keep_days: int | None = None
 
 
 def decide(
@@ -102,6 +104,7 @@ def decide(
         # Only a yes or a stated no touches permissions and trust: they are the person's own.
         allow_tools=answered.flag("allow_tools") if "allow_tools" in answered.stated else None,
         trust_hooks=answered.flag("trust_hooks") if "trust_hooks" in answered.stated else None,
+        keep_days=_keep_days(answered, facts),
         has_proxy=answered.flag("proxy"),
         port=free,
         wanted_port=answered.number("port") or facts.wanted_port,
@@ -118,6 +121,12 @@ def _stated(answered: Answered, name: str, facts: Facts) -> bool | None:
     if facts.has_policy and name not in answered.stated:
         return None  # the policy that exists is kept
     return answered.flag(name)
+
+
+def _keep_days(answered: Answered, facts: Facts) -> int | None:
+    """Return a stated number that is another one than the one in force."""
+    days = answered.number("keep_sessions") if "keep_sessions" in answered.stated else 0
+    return days if days and days != claude_days(facts.retentions) else None
 
 
 def resolve(system: System, paths: Paths, facts: Facts, choice: Choice) -> Plan:
@@ -198,6 +207,7 @@ def wanted_of(choice: Choice, facts: Facts, name: str) -> Wanted:
         trust_hooks=choice.trust_hooks,
         port=choice.port,
         skill=choice.skill,
+        keep_days=choice.keep_days,
         upstream=choice.upstreams.get(name, ""),
         upstreams=choice.upstreams,
         projects=(facts.project,) if facts.project else (),

@@ -21,6 +21,7 @@ PERMISSIONS = tuple(f"mcp__{SERVER}__{name}" for name in ALLOWABLE)
 WIDE_PERMISSION = f"mcp__{SERVER}"
 COMMAND = "smart-compact"
 BASE_URL = ("env", "ANTHROPIC_BASE_URL")
+KEEP_DAYS = ("cleanupPeriodDays",)
 TOOL_SEARCH = ("env", "ENABLE_TOOL_SEARCH")
 DEFAULT_UPSTREAM = "https://api.anthropic.com"
 # Claude Code's name of an event → ours, with the seconds after which Claude Code ends the hook.

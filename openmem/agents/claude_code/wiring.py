@@ -30,6 +30,7 @@ from openmem.agents.claude_code.places import (
     BASE_URL,
     DEFAULT_UPSTREAM,
     EVENTS,
+    KEEP_DAYS,
     MATCHERS,
     NAME,
     PERMISSIONS,
@@ -125,6 +126,9 @@ def _settings_change(
     elif wanted.proxy is False and routed_port(text_at(settings, BASE_URL), NAME):
         change.edits.append(_way_back(system, paths, found, wanted))
         change.parts.append("the address of before")
+    if wanted.keep_days is not None:
+        change.edits.append(Edit(keys=KEEP_DAYS, op="set", value=wanted.keep_days))
+        change.parts.append(f"its session files kept {wanted.keep_days} days")
     if wanted.allow_tools is True and wanted.mcp is not False:
         change.edits += _disallowed(settings, (WIDE_PERMISSION,))
         change.edits += [Edit(keys=_ALLOWED, op="append", value=one) for one in PERMISSIONS]

@@ -69,6 +69,7 @@ def setup(
     mcp: opt.Mcp = None,
     skill: opt.Skill = None,
     allow_tools: opt.AllowTools = None,
+    keep_sessions: opt.KeepSessions = None,
     proxy: opt.Proxy = None,
     port: opt.Port = None,
     upstream: opt.Upstream = None,
@@ -118,6 +119,7 @@ def plan(
     mcp: opt.Mcp = None,
     skill: opt.Skill = None,
     allow_tools: opt.AllowTools = None,
+    keep_sessions: opt.KeepSessions = None,
     proxy: opt.Proxy = None,
     port: opt.Port = None,
     upstream: opt.Upstream = None,
@@ -150,7 +152,7 @@ def plan(
     chosen = choose(run, system, _given(locals(), takes_defaults=True))
     made = chosen.plan(system, run)
     wish = Wish(label="plan", is_dry=True, shows_diff=diff)
-    result = carry_out(run, system, made, wish, _telling(chosen))
+    result = carry_out(run, system, made, wish, _telling(run, chosen))
     notes: tuple[str, ...] = ()
     if out is not None and not dry_run:
         path = os.path.abspath(os.path.expanduser(out))
@@ -188,6 +190,7 @@ _FLAGS = (
     "mcp",
     "skill",
     "allow_tools",
+    "keep_sessions",
     "proxy",
     "port",
     "upstream",
@@ -210,7 +213,7 @@ def _given(words: dict[str, Any], *, takes_defaults: bool) -> Given:
     )
 
 
-def _telling(chosen: Chosen) -> Any:
+def _telling(run: Run, chosen: Chosen) -> Any:
     from openmem.cli.flow import Telling
     from openmem.cli.render.setup import setup_notes
 
@@ -229,7 +232,7 @@ def _telling(chosen: Chosen) -> Any:
         for known in chosen.facts.agents
     ]
     return Telling(
-        notes=setup_notes(chosen.facts, chosen.choice),
+        notes=setup_notes(chosen.facts, chosen.choice, run.paths.home),
         data={"answers": answers, "agents": agents, "port": chosen.choice.port},
         question="Write this?",
     )
@@ -261,7 +264,7 @@ def _set_up(
         system,
         made,
         wish,
-        _telling(chosen),
+        _telling(run, chosen),
         # Claude Code may rewrite its own file at any moment: then plan again from what is there.
         carry=lambda _: _apply(run, system, chosen),
     )

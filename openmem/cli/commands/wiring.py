@@ -108,7 +108,11 @@ def install(
         system,
         planned().with_warnings(*warnings),
         wish,
-        Telling(notes=setup_notes(facts, choice), done=_restart(known), question="Write this?"),
+        Telling(
+            notes=setup_notes(facts, choice, run.paths.home),
+            done=_restart(known),
+            question="Write this?",
+        ),
         carry=lambda _: apply_replanning(planned, system, run.paths, label=wish.label),
     )
     if has_proxy and not dry_run:

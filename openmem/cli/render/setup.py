@@ -11,6 +11,7 @@ from openmem.cli.render.table import cells, padded
 from openmem.setup.facts import Facts
 from openmem.setup.plugin import plugin_notes
 from openmem.setup.resolve import Choice, wanted_of
+from openmem.setup.sessions_kept import kept_notes
 
 if TYPE_CHECKING:
     from openmem.setup.proof import Proof
@@ -31,7 +32,7 @@ def found_note(facts: Facts) -> str:
     return " ".join(told)
 
 
-def setup_notes(facts: Facts, choice: Choice) -> list[str]:
+def setup_notes(facts: Facts, choice: Choice, home: str) -> list[str]:
     """Return the sentences below the files, in the order in which they matter."""
     notes = [found_note(facts)]
     if choice.store_git is not None:
@@ -54,6 +55,7 @@ def setup_notes(facts: Facts, choice: Choice) -> list[str]:
         assert known is not None and known.detected is not None  # decided from what was found
         notes += AGENTS[name].notes(known.detected, wanted_of(choice, facts, name))
         notes += known.detected.warnings
+    notes += kept_notes(facts.retentions, choice.agents, choice.keep_days, home)
     # The one proposed by default may have been passed over already, before anybody was asked.
     asked = facts.wanted_port if choice.wanted_port == facts.port else choice.wanted_port
     if choice.has_proxy and choice.port not in (asked, facts.running_port):
