@@ -125,7 +125,7 @@ def gather(
             stated.add(question.name)
         elif not question.when(facts, values):
             continue
-        elif takes_defaults:
+        elif takes_defaults or (ask is None and question.is_optional):
             values[question.name] = question.proposed(facts, values)
         elif ask is not None:
             values[question.name] = ask(question, facts, question.proposed(facts, values))

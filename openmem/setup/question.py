@@ -27,7 +27,8 @@ class Question:
     `flag`: as typed, both spellings for a bool; `ask`: the words on the terminal; `help`: what the
     flag does. `when`: whether it is asked, given the answers before it. `check`: a complaint or "".
     `default_after`: the default when it depends on answers before it. `planned`: choices that are
-    refused in words of their own.
+    refused in words of their own. `is_optional`: the default leaves everything as it is, so that
+    where nobody can be asked nobody has to answer.
     """
 
     name: str
@@ -41,6 +42,7 @@ class Question:
     check: Callable[[Answer], str] = nothing_wrong
     default_after: Callable[[Facts, Answers], Answer] | None = None
     planned: tuple[str, ...] = ()
+    is_optional: bool = False
 
     def proposed(self, facts: Facts, answers: Answers) -> Answer:
         """Return the default, given the answers before."""

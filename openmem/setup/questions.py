@@ -124,6 +124,7 @@ QUESTIONS: tuple[Question, ...] = (
         default=lambda facts: claude_days(facts.retentions),
         when=lambda facts, answers: "claude-code" in _names(answers.get("agents")),
         check=check_days,
+        is_optional=True,
     ),
     Question(
         name="proxy",

@@ -31,6 +31,7 @@ def test_the_defaults_are_those_setup_yes_promises() -> None:
         "mcp": True,
         "skill": True,
         "allow_tools": False,
+        "keep_sessions": 30,
         "proxy": True,
         "port": 8914,
         "upstream": "https://gateway.test",
@@ -74,7 +75,7 @@ def test_with_nobody_to_ask_every_missing_answer_is_named_with_its_flag() -> Non
     with pytest.raises(Usage) as told:
         gather(FACTS, flags={}, file={"proxy": True}, ask=None, takes_defaults=False)
     of_a_server = {question.name for question in PROVIDER_QUESTIONS}
-    unasked = {"provider", "provider_plugin", "proxy", "trust_hooks"}
+    unasked = {"provider", "provider_plugin", "proxy", "trust_hooks", "keep_sessions"}
     missing = set(BY_NAME) - unasked - of_a_server
     for name in missing:
         assert f"{name} ({BY_NAME[name].flag})" in told.value.message
@@ -133,7 +134,8 @@ def test_an_answers_file_reproduces_what_was_answered(tmp_path: Path) -> None:
     answered = gather(
         FACTS, flags={}, file=read_answers(str(path), FACTS), ask=None, takes_defaults=False
     )
-    assert answered.stated == frozenset(answered.values) and answered.names("agents")
+    assert answered.stated == frozenset(answered.values) - {"keep_sessions"}
+    assert answered.names("agents") and answered.number("keep_sessions") == 30  # as it is
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
