@@ -92,6 +92,15 @@ def test_hop_by_hop_headers_stay_on_their_connection(start, upstream):
     assert came["x-stays"] == "1"
 
 
+def test_headers_that_tell_the_proxy_something_stay_here(start, upstream):
+    """Ours: what a plug-in of ours says to the proxy is not the provider's business."""
+    proxy = start()
+    sent = [("X-OpenMem-Agent", "title"), ("X-Open", "1")]
+    ask(proxy.port, "POST", MESSAGES, headers=sent, body=b"{}")
+    arrived = dict(names(upstream.requests[0].headers))
+    assert "x-openmem-agent" not in arrived and arrived["x-open"] == "1"
+
+
 def test_response_headers_keep_order_repeats_and_nothing_is_added(start, upstream):
     """Issue 2, part 5: response bytes unchanged."""
     headers = [

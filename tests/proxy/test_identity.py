@@ -163,9 +163,24 @@ def test_sub_agents_are_known_by_header_or_attribution():
     assert not identity.is_sub_agent({}, ["Is cc_is_subagent=true a header?"])
 
 
+def test_a_sub_agent_of_opencode_belongs_to_the_session_it_works_for():
+    """Issue 7 part 2: its own session headers; seen with OpenCode 1.18.33."""
+    child = {"x-session-id": "ses_child", "x-session-affinity": "ses_child"}
+    assert identity.stated_session_id(child, "", "") == "ses_child"
+    assert not identity.is_sub_agent(child, [])
+    child["x-parent-session-id"] = "ses_parent"
+    assert identity.stated_session_id(child, "", "ses_child") == "ses_parent"
+    assert identity.agent_id_of(child) == "ses_child"
+    assert identity.is_sub_agent(child, [])
+    zen = {"x-opencode-session": "ses_zen", "x-parent-session-id": "ses_parent"}
+    assert identity.agent_id_of(zen) == "ses_zen"
+    assert identity.stated_session_id({"x-opencode-session": "ses_zen"}, "", "") == "ses_zen"
+
+
 def test_the_agent_is_the_routes_else_the_user_agents():
     """Design, section 7: each agent's address carries its name."""
     assert identity.agent_of("claude-code", {"user-agent": "opencode/1"}) == "claude-code"
     assert identity.agent_of("", {"user-agent": "claude-cli/2.1.332 (external)"}) == "claude-code"
     assert identity.agent_of("", {"user-agent": "opencode/1.18.33 ai-sdk"}) == "opencode"
     assert identity.agent_of("", {"user-agent": "curl/8"}) == ""
+    assert identity.agent_of("opencode-anthropic", {}) == "opencode"
