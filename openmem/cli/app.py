@@ -185,7 +185,15 @@ def _usage_of(error: Exception) -> OpenmemError | None:
     children = getattr(getattr(context, "command", None), "commands", None)
     if children and (not message or type(error).__name__ == "NoArgsIsHelpError"):
         message = f"`{path}` needs a command: {', '.join(children)}."
-    return Usage(_sentence(message), hint=f"See `{path} --help`.")
+    hint = f"See `{path} --help`."
+    if type(error).__name__ == "NoSuchOption" and _takes_words(context):
+        hint += " A word that begins with - stands behind --."
+    return Usage(_sentence(message), hint=hint)
+
+
+def _takes_words(context: Any) -> bool:
+    parameters = getattr(getattr(context, "command", None), "params", ())
+    return any(getattr(each, "param_type_name", "") == "argument" for each in parameters)
 
 
 def _sentence(message: str) -> str:

@@ -89,6 +89,8 @@ def test_a_secret_is_read_from_standard_input_only(stored: Paths) -> None:
     code, answer, output = run("context", "forget", "--secret", "-", "--yes", said=SECRET + "\n")
     assert code == 0 and answer["data"]["masked"] == 1 and SECRET not in output
     assert not holds(stored, SECRET) and holds(stored, "quokka one")
+    code, answer, _ = run("context", "forget", "--secret", "-", "--yes", said=SECRET)
+    assert code == 1 and "1 row held it" in answer["errors"][0]["message"]
 
 
 def test_stored_secrets_are_shown_without_their_value(stored: Paths) -> None:

@@ -144,7 +144,7 @@ def _forget_word(run: Run, word: str, *, dry_run: bool, yes: bool) -> Result:
     from openmem.base.installation import read_key
     from openmem.context.care.forget import forget_word
     from openmem.context.care.places import copies_holding, others_holding
-    from openmem.context.care.select import select_literal
+    from openmem.context.care.select import masked_before, select_literal
     from openmem.context.store.catalog import entries
 
     key = read_key(run.paths)
@@ -153,7 +153,8 @@ def _forget_word(run: Run, word: str, *, dry_run: bool, yes: bool) -> Result:
     selection = select_literal(run.paths, word, key)
     copies = _copies_of(run, selection, copies_holding(run.paths, word))
     if not (_is_any(selection) or copies):
-        raise _nothing(selection)
+        masked = 0 if selection else masked_before(run.paths, word, key)
+        raise _nothing(selection, masked=masked)
     left = [other.sentence for other in others_holding(run.paths, word)]
     lines, data = _plan(run, selection, copies, left)
     if dry_run:
@@ -167,7 +168,7 @@ def _is_any(selection: Selection) -> bool:
     return any(not choice.entry.is_legacy for choice in selection.selected)
 
 
-def _nothing(selection: Selection) -> NotFound:
+def _nothing(selection: Selection, *, masked: int = 0) -> NotFound:
     if selection.selected:
         sids = [choice.entry.session_id for choice in selection.selected]
         return NotFound(
@@ -176,6 +177,9 @@ def _nothing(selection: Selection) -> NotFound:
             hint=f"`openmem context forget --session {sids[0]}` removes the whole session.",
         )
     unread = f" Not looked into: {' '.join(selection.unread)}" if selection.unread else ""
+    if masked:
+        held = f"{counted(masked, 'row')} held it, masked before: nothing is left of it"
+        return NotFound(f"{held}; nothing was changed.{unread}")
     return NotFound(f"nothing stored matches; nothing was changed.{unread}")
 
 

@@ -123,6 +123,13 @@ def select_literal(paths: Paths, literal: str, key: bytes) -> Selection:
     return Selection(selected=(*with_payload.selected, *found.selected), unread=found.unread)
 
 
+def masked_before(paths: Paths, literal: str, key: bytes) -> int:
+    """Return how many rows hold a secret masked, by whatever rule: its mask ends as any of it."""
+    ending = mask_of(FORGOTTEN_RULE, literal, key).rpartition(":")[2]
+    found = _select(paths, lambda row: "" if f":{ending}" in row.text else None)
+    return sum(len(choice.rows) for choice in found.selected)
+
+
 def select_rows(paths: Paths, entry: Entry, seqs: Iterable[int]) -> Selection:
     """Return rows of a session by their number, and the same rows of other sessions.
 
