@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from itertools import islice
 
 from openmem.base.config import Config, load_config
-from openmem.base.errors import PolicyDenied, Usage
+from openmem.base.errors import PolicyDenied
 from openmem.base.frame import framed
 from openmem.base.installation import ensure_key
 from openmem.base.paths import Paths
@@ -104,9 +104,9 @@ def _recall(desk: Desk, arguments: Arguments) -> str:
             has_floor=True,
         )
         return _told(found, f"{_many(found)} clearly fit" if found else "nothing clearly fits")
-    if as_of:
-        raise Usage("as_of needs a query.")
-    known = desk.memories.known(desk.scope, bank=_bank(arguments), limit=_limit(arguments, 50))
+    known = desk.memories.known(
+        desk.scope, bank=_bank(arguments), limit=_limit(arguments, 50), as_of=as_of
+    )
     return _told([Found(memory=memory) for memory in known], f"{len(known)} known statements")
 
 

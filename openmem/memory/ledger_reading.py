@@ -245,6 +245,16 @@ class LedgerReader:
         )
         return [(int(n), str(v), str(m), str(b), int(t)) for n, v, m, b, t in rows]
 
+    def waiting(self, provider: str) -> set[str]:
+        """Return the ids of all that a provider was not told yet, "" among them for bytes."""
+        rows = self._file.read("SELECT memory_id FROM outbox WHERE provider = ?", (provider,))
+        return {str(row[0]) for row in rows}
+
+    def waiting_count(self, provider: str) -> int:
+        """Return how many words to a provider wait."""
+        rows = self._file.read("SELECT count(*) FROM outbox WHERE provider = ?", (provider,))
+        return int(rows[0][0])
+
     def normal_of(self, text: str) -> bytes:
         """Return the keyed digest by which two texts are the same; gives no content away."""
         data = normalised(text).encode("utf-8", "surrogatepass")

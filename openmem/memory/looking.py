@@ -79,15 +79,27 @@ class Looker:
         ]
         return _ordered(self._without_gone(found, target))[:limit]
 
-    def known(self, scope: Scope, *, bank: str = "", limit: int = 200) -> list[Memory]:
-        """Return the statements that hold now, accepted before pending, newest first."""
+    def known(
+        self, scope: Scope, *, bank: str = "", limit: int = 200, as_of: str = ""
+    ) -> list[Memory]:
+        """Return the statements that hold now, or held then; accepted ones first, newest first."""
         target = scope.bank_to_read(bank)
+        moment = _moment(as_of)
+        if moment:
+            return self._known_at(target, moment)[:limit]
         found: list[Memory] = []
         trusts: tuple[Trust, ...] = ("accepted", "pending")
         for trust in trusts:
             listed = self.ledger.listing(target, kind="statement", trust=trust, limit=limit)
             found += [memory for memory in listed if is_shown(memory, target)]
         return found[:limit]
+
+    def _known_at(self, bank: str, moment: str) -> list[Memory]:
+        if not self.ledger.exists():
+            return []
+        listed = [*self.ledger.listing(bank, kind="statement"), *self.ledger.replaced(bank)]
+        then = [m for m in listed if m.kind == "statement" and is_shown(m, bank, moment)]
+        return sorted(then, key=lambda m: (m.trust == "accepted", m.recorded_at), reverse=True)
 
     def _without_gone(self, found: list[Found], bank: str) -> list[Found]:
         """Return hits without kept turns that say what may not be told any more."""

@@ -205,8 +205,8 @@ def import_records(
             batch = []
     if batch:
         _take(memories, batch, outcome)
-    if outcome.added and not dry_run:
-        memories.deliver()
+    if not dry_run and memories.ledger.exists():
+        memories.deliver()  # also what an import that was broken off left to be told
     outcome.errors.sort()
     return outcome
 

@@ -50,7 +50,7 @@ def status_of(memories: Memories, bank: str) -> MemoryStatus:
         problem = "" if is_ready else status.detail
     except OpenmemError as error:
         problem = error.message
-    waiting = len(memories.ledger.outbox(name))
+    waiting = memories.ledger.waiting_count(name)
     told = sum(n for k, n in counts.items() if k != "tombstones" and not k.endswith("rejected"))
     if not problem and held >= 0 and not waiting and not provider_waiting and held != told:
         problem = (

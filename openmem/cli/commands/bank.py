@@ -68,6 +68,7 @@ def show(
     """Show what a bank holds, which folders use it, and why this folder has the bank it has."""
     from openmem.base.paths import display
     from openmem.cli.console import visible
+    from openmem.cli.render.plan import counted
     from openmem.memory.places import read_places
     from openmem.memory.status import status_of
 
@@ -93,8 +94,8 @@ def show(
     }
     lines = [
         f"bank {visible(target)}{' (this folder)' if data['is_here'] else ''}",
-        f"  {status.statements} statements, {status.pending} of them pending; "
-        f"{status.passages} kept turns; {status.forgotten} forgotten",
+        f"  {counted(status.statements, 'statement')}, {status.pending} of them pending; "
+        f"{counted(status.passages, 'kept turn')}; {status.forgotten} forgotten",
     ]
     lines += [f"  used by {visible(display(one, run.paths.home))}" for one in folders]
     lines += [f"  linked from {visible(display(one, run.paths.home))}" for one in links]

@@ -215,7 +215,7 @@ def recall(
 ) -> Result:
     """Show the text that a session of this folder is told, at its start or at a prompt.
 
-    With --as-of: what clearly fits the prompt of what held then.
+    With --as-of: what held then, or what clearly fits the prompt of it.
     """
     from openmem.memory.recall import at_prompt, at_start
 
@@ -223,9 +223,10 @@ def recall(
     scope = scope_here(run)
     config = config_here(run, scope)
     if as_of or bank:
-        if not prompt:
-            raise Usage("--as-of and --bank need a prompt.")
         with opened(run, scope) as memories:
+            if not prompt:
+                known = memories.known(scope, bank=bank, as_of=as_of)
+                return _listed(run, scope, known, bank, "known")
             found = memories.search(scope, prompt, bank=bank, as_of=as_of, has_floor=True)
         return _listed(run, scope, [one.memory for one in found], bank, "clearly fit")
     with opened(run, scope) as memories:

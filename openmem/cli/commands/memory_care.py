@@ -28,6 +28,7 @@ from openmem.cli.envelope import Result
 from openmem.cli.flow import typed
 from openmem.cli.options import DryRun, Json
 from openmem.cli.render.memory import vectors_text
+from openmem.cli.render.plan import counted
 
 if TYPE_CHECKING:
     from openmem.memory.facade import Memories
@@ -131,7 +132,9 @@ def verify(context: typer.Context, json: Json = False) -> Result:
         banks = [bank for bank, *_ in memories.ledger.banks()]
         for bank in banks:
             problems += [f"bank {bank}: {one}" for one in _apart(memories, bank)]
-    lines = [*problems, f"{entries} entries, {len(banks)} banks, {len(problems)} problems."]
+    counted_entries = "1 entry" if entries == 1 else f"{entries} entries"
+    counts = f"{counted(len(banks), 'bank')}, {counted(len(problems), 'problem')}"
+    lines = [*problems, f"{counted_entries}, {counts}."]
     notes = ("Put the provider right:  openmem memory reindex",) if problems else ()
     return Result(
         data={"entries": entries, "banks": banks, "problems": problems},
@@ -145,9 +148,7 @@ def _apart(memories: Memories, bank: str) -> list[str]:
     """Return what the provider holds too much or too little of a bank."""
     if "listing" not in memories.provider.capabilities:
         return []
-    waiting = {
-        memory_id for _, _, memory_id, _, _ in memories.ledger.outbox(memories.provider.name)
-    }
+    waiting = memories.ledger.waiting(memories.provider.name)
     wanted = {one.id for one in memories.ledger.listing(bank) if one.trust != "rejected"}
     held = set(memories.provider.listing(bank))
     missing, strange = wanted - held - waiting, held - wanted - waiting
