@@ -11,14 +11,17 @@ import pytest
 from openmem.base.errors import StoreUnavailable
 from openmem.base.paths import Paths
 from openmem.context.care.forget import forget_rows, forget_session, forget_word
-from openmem.context.care.select import select_literal, select_rows
+from openmem.context.care.places import others_matching
+from openmem.context.care.select import rule_of, select_literal, select_pattern, select_rows
 from openmem.context.store.catalog import entry_of
 from openmem.context.store.database import session_file
+from openmem.context.store.reader import open_session
 from openmem.context.store.recorder import Recorder
 from openmem.context.store.tombstones import tombstone_file
 from openmem.context.store.verify import verify
 from tests.fakes.conversation import KEY, call, incoming, reply, result, stored, user
 from tests.fakes.conversation import body as body_of
+from tests.fakes.stored import Machine, called, said
 
 README = "# Project\nthe readme's text, long enough to matter\n" * 20
 READ = [user("read it"), call("Read", {"file": "README.md"}), result(README)]
@@ -143,3 +146,25 @@ def test_a_broken_list_of_what_was_forgotten_costs_no_session_its_file(
     os.unlink(tombstone_file(paths))
     recorder.record_request("s", incoming([user("one"), user("two")]))
     assert texts(paths, "s") == ["one", "two"]
+
+
+def test_a_tools_name_and_a_folders_are_no_hiding_places(paths: Paths, home: Path) -> None:
+    """Issue 3, part 4: the receipt says what and where; what cannot go is named."""
+    machine = Machine(home)
+    folder = machine.repository("acme-zebra")
+    talk = called("mcp__zebra__look", {"q": 1}, "found it")
+    machine.record("s", folder, [said("look it up"), *talk])
+    assert not select_pattern(paths, "zebra"), "no line says it: a tool's name takes no row along"
+    named = [other.sentence for other in others_matching(paths, rule_of("zebra"))]
+    assert any(line.startswith("session s, the name of its folder") for line in named)
+    assert any(line.startswith("session s, the name of a tool") for line in named)
+    forget_rows(paths, KEY, select_pattern(paths, "found it|.q.:1"))
+    machine.record("fork", None, [said("look it up"), *talk, said("on")])
+    machine.close()
+    assert verify(paths, "s") == [] and verify(paths, "fork") == []
+    for sid in ("s", "fork"):  # a row that is forgotten has no name either
+        with open_session(paths, sid) as reader:
+            assert [row.name for row in reader.rows() if row.name] == []
+    forget_session(paths, KEY, "s")
+    assert not [p for p in Path(paths.state_dir).rglob("*") if p.is_file() and b"zebra" in
+                p.read_bytes()]  # fmt: skip

@@ -61,7 +61,7 @@ def erase_rows(connection: sqlite3.Connection, seqs: Collection[int], key: bytes
         ]
         connection.execute("DELETE FROM blob WHERE seq = ?", (seq,))
         connection.execute(
-            "UPDATE row SET line_count = 0, size = 0, masked = ?, digest = ?"
+            "UPDATE row SET line_count = 0, size = 0, name = NULL, masked = ?, digest = ?"
             " WHERE seq = ? OR source = ?",
             (FORGOTTEN, bytes.fromhex(digest_of_text(key, "")), seq, seq),
         )

@@ -10,14 +10,18 @@ from __future__ import annotations
 import json
 import os
 import re
+import sqlite3
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from openmem.base.errors import StoreUnavailable
 from openmem.base.io import read_bytes_or_none
 from openmem.base.paths import Paths
 from openmem.context.care.files import copies, session_of
 from openmem.context.sandbox.line_rule import LineRule
+from openmem.context.store.catalog import Entry, entries
 from openmem.context.store.database import SIDE_FILES
+from openmem.context.store.reader import open_entry
 
 _PIECE = 1 << 22
 _CHUNK = 1 << 26
@@ -73,8 +77,24 @@ def payloads_holding(paths: Paths, literal: str) -> set[str]:
 
 
 def others_matching(paths: Paths, rule: LineRule) -> list[Elsewhere]:
-    """Return the files beside the session stores in which a pattern matches."""
-    return _others(paths, lambda path: _matches(path, rule))
+    """Return the files beside the session stores in which a pattern matches, and the sessions whose
+    folder or one of whose tools has a name that it matches."""
+    found = _others(paths, lambda path: _matches(path, rule))
+    for entry in entries(paths):
+        for what, names in (("its folder", [entry.cwd, entry.bank]), ("a tool", _tools_of(entry))):
+            if rule.matching_line("\n".join(names)) is not None:
+                why = f"the name of {what}; only forgetting the whole session takes it out"
+                found.append(Elsewhere(path=f"session {entry.session_id}", why=why))
+    return found
+
+
+def _tools_of(entry: Entry) -> list[str]:
+    try:
+        with open_entry(entry) as reader:
+            query = "SELECT DISTINCT name FROM messages WHERE name IS NOT NULL"
+            return [str(row[0]) for row in reader.connection.execute(query)]
+    except (StoreUnavailable, sqlite3.Error):
+        return []  # named by the selection
 
 
 def others_holding(paths: Paths, literal: str) -> list[Elsewhere]:

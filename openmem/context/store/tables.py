@@ -12,7 +12,7 @@ from dataclasses import dataclass, fields
 from openmem.base.tokens import index_text
 from openmem.context.rows import KINDS, ROLES
 from openmem.context.store.model import Event
-from openmem.context.store.prepare import Prepared
+from openmem.context.store.prepare import FORGOTTEN, Prepared
 from openmem.context.store.schema import (
     LAST_SEQ,
     THREAD_KINDS,
@@ -226,7 +226,7 @@ class Tables:
                 prev,
                 _ROLE_NUMBERS[block.role],
                 _KIND_NUMBERS[block.kind],
-                block.name or None,
+                block.name if block.name and row.masked != FORGOTTEN else None,
                 len(lines),
                 row.size,
                 at or self.now,
