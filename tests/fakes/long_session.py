@@ -55,8 +55,27 @@ class Steps:
                 break
         if script is None or _asks_for_a_summary(spoken[-1]):
             return None
+        return self._next(text, script, _last(messages))
+
+    def of_items(self, items: list[dict[str, Any]]) -> Step | None:
+        """Return the step for an input of the Responses API."""
+        if items[-1]["type"] == "compaction_trigger":
+            return None
+        for item in reversed(items):
+            parts = item.get("content") if item.get("role") == "user" else None
+            for part in reversed(parts) if isinstance(parts, list) else ():
+                said = str(part.get("text", ""))
+                if "CONTEXT CHECKPOINT COMPACTION" in said:
+                    return None
+                script = steps_in(said)
+                if script is not None:
+                    newest = next(i for i in reversed(items) if i["type"] != "configuration_update")
+                    return self._next(said, script, newest)
+        return None
+
+    def _next(self, text: str, script: list[Step], last: Any) -> Step:
         number, seen = self._at.get(text, (-1, set()))
-        newest = json.dumps(_last(messages), sort_keys=True).encode()
+        newest = json.dumps(last, sort_keys=True).encode()
         mark = blake2b(newest, digest_size=16).digest()
         if mark not in seen:  # else the client asks again
             number += 1

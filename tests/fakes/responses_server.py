@@ -13,6 +13,7 @@ import itertools
 import json
 import threading
 import time
+from collections.abc import Callable
 from typing import Any
 
 from tests.fakes.records import Record
@@ -51,8 +52,8 @@ def _as_messages(items: list[Item]) -> list[dict[str, Any]]:
 class FakeResponses:
     """The server. `window_tokens`: input beyond it is refused, counted as a quarter of bytes.
 
-    `wants_reasoning`: a call without the reasoning that led to it is refused, as users report of
-    some models.
+    `script`: gives a step for an input, or None to let the prompt decide; `wants_reasoning`: a
+    call without the reasoning that led to it is refused, as users report of some models.
     """
 
     def __init__(
@@ -66,6 +67,7 @@ class FakeResponses:
         self.wants_reasoning = wants_reasoning
         self._reasoned: set[str] = set()  # calls that came with reasoning
         self.otherwise = Step(say="Understood.")
+        self.script: Callable[[list[Item]], Step | None] | None = None
         self.records: list[Record] = []
         self.dropped: list[str] = []  # ids of reasoning items left out so far
         self.refusals: list[str] = []
@@ -103,7 +105,9 @@ class FakeResponses:
 
     def _respond(self, body: dict[str, Any], reply: Reply, request: Request) -> int:
         items = items_of(body)
-        step = next_step(_as_messages(items), otherwise=self.otherwise)
+        step = (self.script(items) if self.script else None) or next_step(
+            _as_messages(items), otherwise=self.otherwise
+        )
         fault = pairing_fault(body) or self._bare_call(items)
         if fault:
             return self._refuse(reply, fault)
