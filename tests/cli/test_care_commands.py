@@ -23,6 +23,7 @@ from tests.fakes.session_v3 import OldRow, write_old_session
 from tests.fakes.stored import Machine, said
 
 SECRET = "ghp_" + "aB3d" * 9
+pytestmark = pytest.mark.timeout(600)  # many commands each; on a busy machine one takes seconds
 
 
 @pytest.fixture
@@ -43,7 +44,7 @@ def run(*words: str, said: str = "") -> tuple[int, dict[str, Any], str]:
         input=said,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=180,
     )
     return done.returncode, json.loads(done.stdout), done.stdout + done.stderr
 
@@ -119,7 +120,7 @@ def test_what_goes_for_good_is_asked_for_with_no_as_the_default(stored: Paths) -
     """House style: nothing destructive by one Enter; a secret is typed unseen."""
     command = f"{sys.executable} -m openmem context forget --secret -"
     for answer, is_gone in (("\r", False), ("y", True)):
-        child = pexpect.spawn("/bin/sh", ["-c", command], timeout=30, encoding="utf-8")
+        child = pexpect.spawn("/bin/sh", ["-c", command], timeout=120, encoding="utf-8")
         child.expect("not shown")
         child.send("quokka\r")
         child.expect("#1")
@@ -160,7 +161,7 @@ def test_a_forgotten_row_says_so_wherever_it_is_shown(stored: Paths) -> None:
         [sys.executable, "-m", "openmem", "context", "show", "cccc"],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=180,
         check=True,
     )
     assert "2 rows, 1 forgotten" in shown.stdout and "(forgotten)" in shown.stdout
@@ -290,7 +291,7 @@ def test_stored_text_drives_no_terminal(stored: Paths) -> None:
         "show esc --row 1",
         "forget --pattern red --dry-run",
     ):
-        child = pexpect.spawn("/bin/sh", ["-c", f"{openmem} {words}"], timeout=30)
+        child = pexpect.spawn("/bin/sh", ["-c", f"{openmem} {words}"], timeout=120)
         shown = child.read()
         child.close()
         assert b"\\x1b]0;owned" in shown and b"\x1b]0" not in shown and b"\x07" not in shown, words

@@ -124,6 +124,9 @@ def clear_freed_bytes(connection: sqlite3.Connection) -> bool:
     """Overwrite what was deleted. False when a reader still holds the old pages: try again."""
     try:
         connection.execute("PRAGMA busy_timeout = 2000")
+        # Not before the reader is gone: the file made anew would be added to the WAL each time.
+        if connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:
+            return False
         connection.execute("PRAGMA secure_delete = ON")
         connection.execute("INSERT INTO lines_fts (lines_fts) VALUES ('optimize')")
         connection.execute("VACUUM")
