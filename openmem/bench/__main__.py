@@ -23,6 +23,7 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--seed", type=int, default=42, help="for context: of the task")
     for word in ("--data", "--transcripts"):
         parser.add_argument(word, default="", help="for recall: file of conversations; a folder")
+    parser.add_argument("--megabytes", type=int, default=0, help="for import: size of the file")
     parser.add_argument("--json", action="store_true", help="print the figures as JSON")
     chosen = parser.parse_args(argv)
     try:
@@ -40,6 +41,7 @@ def main(argv: list[str]) -> int:
             wanted=wanted,
             data=chosen.data,
             transcripts=chosen.transcripts,
+            size_mb=chosen.megabytes,
         )
     except OpenmemError as fault:
         print(f"openmem: {fault.message} {fault.hint}".rstrip(), file=sys.stderr)

@@ -279,6 +279,18 @@ def test_opencode_is_the_same_in_each_of_its_four_forms(tmp_path: Path) -> None:
     assert READERS["opencode"].sources_in(str(database)) == sources[:1]
 
 
+def test_opencode_child_is_a_sub_agent_of_its_parent(tmp_path: Path) -> None:
+    """Requests of 1.18.33: a child session names its parent; exports may have lost the name."""
+    export = json.loads(opencode_export("ses_2", "/r", opencode_talk()))
+    for parent, expected in (("ses_1", ("ses_1", "ses_2")), ("REDACTED", ("ses_2", ""))):
+        export["info"]["parentID"] = parent
+        (found,) = {
+            (piece.session, piece.agent_id)
+            for piece in pieces(write(tmp_path / "x", json.dumps(export).encode()))
+        }
+        assert found == expected
+
+
 def test_opencode_stamp_changes_with_a_part(tmp_path: Path) -> None:
     """Ours: a session that went on is read again."""
     talk = opencode_talk()

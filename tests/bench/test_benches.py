@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from openmem.bench import first_run, hook, proxy, stream
+from openmem.bench import first_run, hook, importing, proxy, stream
 from openmem.bench.__main__ import main
 from openmem.bench.figures import Report
 from openmem.bench.stage import Stage
@@ -140,3 +140,16 @@ def test_json_is_one_value_on_stdout(capsys: pytest.CaptureFixture[str]) -> None
     """House style, CLI output: data to stdout, nothing else."""
     assert main(["hook", "--json", "--repeats", "1"]) in (0, 3)
     assert json.loads(capsys.readouterr().out)["bench"] == "hook"
+
+
+def test_import_is_measured_beside_reading_the_lines(tmp_path: Path) -> None:
+    """Issue 7, part 5: MB/s beside `json.loads` a line, and memory; the file is like real ones."""
+    path = tmp_path / "t.jsonl"
+    size = importing.write_transcript(path, 14 << 20, folder="/repo")
+    lines = path.read_bytes().split(b"\n")
+    kinds = {json.loads(line)["type"] for line in lines if line}
+    assert kinds == {"user", "assistant", "progress", "attachment"} and len(lines) > 500
+    assert size >= 14 << 20 and max(map(len, lines)) > 6_000_000
+    report = importing.run(repeats=1, size_mb=1)
+    _is_whole(report, figures=3, limited=2)
+    assert [figure.name for figure in report.figures][:2] == ["read 1 MB", "import 1 MB"]

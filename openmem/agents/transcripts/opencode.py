@@ -4,8 +4,8 @@ Idea: in all four a session is messages with parts; a message's steps are put ap
 the model was sent each step's calls and then their results.
 Kept: texts, reasoning, calls with their results, pictures that were given. Left out: what the
 program marked as not for the model, snapshots, patches.
-Trap: a child session is a session of its own here, as it is in the requests. Two databases may
-stand side by side, and a session in both database and files: it is read twice and stored once.
+Trap: a child session is a sub-agent of the session it works for, as in the requests. Two databases
+may stand side by side, and a session in both database and files: it is read twice and stored once.
 Source: database of 1.18.33, exports of 1.2.26, event logs of 1.2.20.
 """
 
@@ -63,7 +63,7 @@ class OpenCode:
         for value in head.values:
             if not isinstance(value, dict):
                 continue
-            if head.is_document and "messages" in value and table(value.get("info")).get("id"):
+            if "messages" in value and table(value.get("info")).get("id"):
                 return True
             if text(table(value.get("event")).get("type")) or _is_event(value):
                 return True
@@ -108,9 +108,10 @@ def _from_file(source: Source) -> Iterator[Item]:
 
 
 def _pieces(info: Mapping[str, Any], messages: Iterable[Message]) -> Iterator[Piece]:
-    session, cwd = text(info.get("id")), text(info.get("directory"))
+    own, cwd = text(info.get("id")), text(info.get("directory"))
     parent = text(info.get("parentID"))
-    parent = parent if parent.startswith("ses_") else ""  # else it was taken out of the export
+    is_child = parent.startswith("ses_")  # else it was taken out of the export
+    session = parent if is_child else own
     for about, parts in messages:
         role = text(about.get("role"))
         at = seconds(table(about.get("time")).get("created"))
@@ -120,11 +121,11 @@ def _pieces(info: Mapping[str, Any], messages: Iterable[Message]) -> Iterator[Pi
             if blocks:
                 yield Piece(
                     session=session or text(about.get("sessionID")),
+                    agent_id=own if is_child else "",
                     blocks=tuple(blocks),
                     at=at,
                     cwd=cwd or text(table(about.get("path")).get("cwd")),
                     model=model,
-                    parent=parent,
                     sums_up=is_summary,
                 )
 

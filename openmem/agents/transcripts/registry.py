@@ -32,6 +32,6 @@ def unread_format(head: Head) -> str:
     for value in tables(list(head.values)):
         if text(value.get("sessionId")).startswith("session-") and "message" in value:
             return "iFlow"
-        if head.is_document and "trajectory" in value:
+        if "trajectory" in value:
             return "SWE-agent"
     return ""

@@ -58,6 +58,9 @@ def bench(
     transcripts: Annotated[
         str, typer.Option("--transcripts", help="For recall: Claude Code's files, for prompts.")
     ] = "",
+    megabytes: Annotated[
+        int, typer.Option("--megabytes", help="For import: size of the file; 0: 64.", min=0)
+    ] = 0,
     json: Json = False,
 ) -> Result:
     """Measure one thing beside its floor; exit 3 when a limit is not held."""
@@ -79,6 +82,7 @@ def bench(
         wanted=wanted,
         data=data,
         transcripts=transcripts,
+        size_mb=megabytes,
     )
     return Result(
         data=report.as_json(),
