@@ -18,6 +18,7 @@ import pytest
 
 from openmem.base.paths import Paths
 from openmem.context.session import read_registration
+from openmem.context.trim.spent.marker import marker
 from openmem.hook.delivery import last_delivery
 from openmem.hook.texts import session_start_text
 from tests.fakes.codex import needs_codex
@@ -98,6 +99,25 @@ def test_a_wired_session_is_known_told_recorded_and_found(scene: CodexScene) -> 
     assert [event["bust"] for event in scene.events(sid)] == [None, "", ""]
     assert not (scene.state / "logs/hook.log").exists()
     assert scene.sink.asked == []
+
+
+def test_a_call_that_carries_a_marker_is_refused_and_any_other_runs(scene: CodexScene) -> None:
+    """Issue 4, part 6; Codex 0.171.0 takes Claude Code's way to refuse, and patches from its
+    shell."""
+    scene.install(*TRUSTED)
+    sid = scene.run(play("one", {"say": "Yes."})).session_id
+
+    lines = ["apply_patch <<'EOF'", "*** Begin Patch", "*** Add File: a"]
+    patch = "\n".join([*lines, f"+{marker(sid, 3)}", "*** End Patch", "EOF"])
+    other = marker("another-session", 3)
+    done = scene.run(
+        play("two", shell(patch), shell(f"echo '{other}'"), {"say": "So."}), resume=sid
+    )
+    assert done.said[-1] == "So."
+    found = [i for i in scene.bodies[-1]["input"] if i["type"] == "function_call_output"]
+    refused, ran = (str(item["output"]) for item in found)
+    assert "openmem: this call carries a marker" in refused and f"{sid}:3" in refused
+    assert other in ran
 
 
 def test_what_erases_is_asked_for_whatever_else_is_allowed(scene: CodexScene) -> None:

@@ -42,7 +42,7 @@ for line in sys.stdin:
     if how == "silent":
         sys.exit(0)
     names = {"SessionStart": "session_start", "UserPromptSubmit": "user_prompt_submit",
-             "Stop": "stop"}
+             "PreToolUse": "pre_tool_use", "Stop": "stop"}
     found = json.load(open(os.environ["CODEX_HOME"] + "/hooks.json"))["hooks"]
     hooks = []
     for event, groups in found.items():
@@ -100,6 +100,7 @@ def test_a_word_trusts_exactly_our_hooks_and_says_what_they_run(person: CodexPer
     assert set(state) == {
         f"{person.hooks}:session_start:0:0",
         f"{person.hooks}:user_prompt_submit:0:0",
+        f"{person.hooks}:pre_tool_use:0:0",
         f"{person.hooks}:stop:1:0",
     }
     (said,) = (warning for warning in plan.warnings if "without asking" in warning)

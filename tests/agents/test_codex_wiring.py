@@ -11,7 +11,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from openmem.agents.base import Wanted
-from openmem.agents.codex.places import API, CHATGPT, CONTEXT_LIMIT, EVENTS
+from openmem.agents.codex.places import (
+    API,
+    CHATGPT,
+    CONTEXT_LIMIT,
+    EVENTS,
+    WITH_CONTEXT,
+)
 from openmem.agents.launchers import HOOK, MCP, hook_command, launcher_path
 from openmem.base.errors import Refused, Unparseable
 from openmem.plan.action import WriteFile
@@ -55,7 +61,9 @@ def test_hooks_mcp_and_address_are_written_and_the_rest_stays(person: CodexPerso
         (hook,) = group["hooks"]
         assert hook["command"] == hook_command(person.paths, ours, "codex")
         assert (hook["type"], hook["timeout"]) == ("command", seconds)
-        assert hook.get("additionalContextLimit") == (None if event == "Stop" else CONTEXT_LIMIT)
+        assert hook.get("additionalContextLimit") == (
+            CONTEXT_LIMIT if event in WITH_CONTEXT else None
+        )
     wired = person.wired()
     assert (wired.hooks, wired.mcp, wired.port) == (tuple(EVENTS), True, 8913)
     assert wired.untrusted == tuple(EVENTS)  # the consent gate is not passed by itself
@@ -79,7 +87,9 @@ def test_ours_are_appended_behind_hooks_of_others(person: CodexPerson) -> None:
     first, second = person.groups("SessionStart")
     assert first == THEIRS["hooks"]["SessionStart"][0]
     assert HOOK in second["hooks"][0]["command"]
-    assert person.groups("PreToolUse") == THEIRS["hooks"]["PreToolUse"]
+    theirs, guard = person.groups("PreToolUse")
+    assert [theirs] == THEIRS["hooks"]["PreToolUse"]
+    assert guard["hooks"][0]["command"].endswith("openmem-hook tool --agent codex")
     person.wire(port=9001)
     assert len(person.groups("SessionStart")) == 2
 

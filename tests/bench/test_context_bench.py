@@ -14,7 +14,7 @@ import pytest
 
 from openmem.base.errors import Usage
 from openmem.bench.context import bench
-from openmem.bench.context.bench import VARIANTS, Wanted, faults_of, run, run_one
+from openmem.bench.context.bench import LARGE_WINDOW, VARIANTS, Wanted, faults_of, run, run_one
 from openmem.bench.context.cache import LOOKBACK, TTL_SECONDS, Piece, PromptCache
 from openmem.bench.context.conversation import Thread, text_block
 from openmem.bench.context.measures import prompts, scores
@@ -442,3 +442,15 @@ def test_a_report_without_a_baseline_says_no_share() -> None:
     """Ours: a cost is against something or it is not told."""
     report = run(Wanted(sizes=["R130"], arms=["drop"], variants=["plain"], window=WINDOW))
     assert report.cost_share(report.outcomes[0]) is None
+
+
+@pytest.mark.parametrize(("arm", "variant"), [("keep", "loop"), ("superseded", "plain")])
+def test_files_are_edited_and_old_values_asked_for(arm: str, variant: str) -> None:
+    """Issue 4, part 6: on by default only if the bench shows a gain at unchanged score."""
+    task = task_of("E60", 42)
+    assert task == task_of("E60", 42) != task_of("E60", 43)
+    assert len(task.files) == 8 and len(task.questions) == QUESTIONS
+    one = run_one(task, arm, variant, LARGE_WINDOW)
+    assert one.lookups.share == 1 and one.unknown == 0 and one.stopped == ""
+    assert faults_of(one) == []
+    assert (one.trims > 0) == (arm == "superseded")

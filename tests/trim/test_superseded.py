@@ -166,13 +166,25 @@ def test_codex_reads_and_patches_by_name_of_the_file(home: Path) -> None:
              "output": f"Process exited with code 0\nOutput:\n{TEXT}"},
         ]  # fmt: skip
 
+    def patch_by_shell(number: int) -> list[dict[str, Any]]:
+        text = f"apply_patch <<'EOF'\n{patch(number)[0]['input']}\nEOF".replace("src/a.py", "b")
+        return [
+            {"type": "function_call", "call_id": f"s{number}", "name": "exec_command",
+             "arguments": json.dumps({"cmd": text, "workdir": "/work"})},
+            {"type": "function_call_output", "call_id": f"s{number}", "output": "Success."},
+        ]  # fmt: skip
+
     value = json.loads(body_in("responses", work()))
     at = next(n for n, i in enumerate(value["input"]) if "second task" in json.dumps(i)) + 1
-    value["input"][at:at] = [*cat(1), *patch(1), *patch(2), *cat(2)]
+    value["input"][at:at] = [
+        *cat(1), *patch(1), *patch(2), *cat(2), *patch_by_shell(1), *patch_by_shell(2),
+    ]  # fmt: skip
     ask = Ask(sid=SID, body=json.dumps(value).encode(), force=True, keep_turns=2)
     body = trimmer(home).view(FORMS["responses"], ask).body
-    first, one, two, last = calls_in("responses", body)[:4]
+    first, one, two, last, by_shell, kept = calls_in("responses", body)[:6]
     assert is_spent(first[2]) and not is_spent(last[2])
+    assert set(by_shell[1]) == {MARKED} and by_shell[1][MARKED].endswith("]\nb")
+    assert "*** Begin Patch" in kept[1]["cmd"]
     assert one[1].startswith(MARKER_HEAD) and one[1].endswith("]\nsrc/a.py")
     assert "*** Begin Patch" not in one[1]  # no patch tool takes it
     assert two[1].startswith("*** Begin Patch")

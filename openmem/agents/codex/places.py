@@ -19,6 +19,8 @@ BUILT_IN = "openai"
 EVENTS: Mapping[str, tuple[str, str, int]] = {
     "SessionStart": ("session-start", "session_start", 5),
     "UserPromptSubmit": ("prompt", "user_prompt_submit", 5),
+    # Before every tool, because its shell is what writes files; the launcher looks first.
+    "PreToolUse": ("tool", "pre_tool_use", 5),
     "Stop": ("stop", "stop", 5),
 }
 # Tokens of hook context that reach the model; by itself Codex cuts at 2,500, which is fewer

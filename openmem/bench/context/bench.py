@@ -18,11 +18,20 @@ from dataclasses import dataclass
 from openmem.base.errors import Failed, Usage
 from openmem.bench.context.clearing import Reading
 from openmem.bench.context.conversation import MODEL, Thread
+from openmem.bench.context.edits import EditScript
 from openmem.bench.context.measures import Outcome, outcome
 from openmem.bench.context.model import Script
 from openmem.bench.context.provider import Provider
 from openmem.bench.context.server import Line, Upstream
-from openmem.bench.context.session import ARMS, CLEARING_ARMS, Resume, Session, run_task
+from openmem.bench.context.session import (
+    ARMS,
+    CLEARING_ARMS,
+    OUR_ARMS,
+    SUPERSEDED,
+    Resume,
+    Session,
+    run_task,
+)
 from openmem.bench.context.tasks import Task, task_of
 from openmem.bench.context.toolbox import McpServer, Toolbox
 from openmem.bench.stage import Stage
@@ -34,6 +43,7 @@ VARIANTS = ("plain", "echoing", "forgetful", "resumed", "sub-agent", "loop", "fo
 _VARIANTS_OF = {
     "drop": ("plain",),
     "native": ("plain",),
+    SUPERSEDED: ("plain", "loop"),
     **{arm: ("plain", "loop", "forgetful-loop") for arm in CLEARING_ARMS},
 }
 SMALL_SIZES = ("R520", "L640")
@@ -90,9 +100,11 @@ def run(wanted: Wanted) -> ContextReport:
     outcomes: list[Outcome] = []
     for size in wanted.sizes:
         task = task_of(size, wanted.seed)
-        large = task.records >= _LARGE_RECORDS
+        large = task.records >= _LARGE_RECORDS or bool(task.files)
         window = wanted.window or (LARGE_WINDOW if large else SMALL_WINDOW)
         for arm in wanted.arms:
+            if arm == SUPERSEDED and not task.files:
+                continue  # nothing in it is ever superseded
             for variant in wanted.variants:
                 if variant not in _VARIANTS_OF.get(arm, VARIANTS):
                     continue
@@ -103,7 +115,10 @@ def run(wanted: Wanted) -> ContextReport:
 def run_one(task: Task, arm: str, variant: str, window: int) -> Outcome:
     """Return what one run came to. Failed when the provider's script itself broke."""
     limits = thresholds_of(window, _RESERVE, TrimSettings(), proven=False)
-    script = Script(echoing=variant == "echoing", forgetful=variant.startswith("forgetful"))
+    echoing, forgetful = variant == "echoing", variant.startswith("forgetful")
+    script = Script(echoing=echoing, forgetful=forgetful)
+    if task.files:
+        script = EditScript(echoing=echoing, forgetful=forgetful, seed=task.seed)
     reading: Reading = "each" if arm == "clear-each" else "batches"
     provider = Provider(script.reply, window=0 if arm == "keep" else window, reading=reading)
     resume = Resume() if variant == "resumed" else None
@@ -111,14 +126,14 @@ def run_one(task: Task, arm: str, variant: str, window: int) -> Outcome:
     begun = time.monotonic()
     with ExitStack() as stack:
         upstream = stack.enter_context(Upstream(provider))
-        is_ours = arm == "openmem" or arm in CLEARING_ARMS
+        is_ours = arm in OUR_ARMS
         if is_ours:
             stage = stack.enter_context(Stage())
-            session = _with_openmem(stack, stage, upstream.port, _trim_lines(arm, limits))
+            session = _with_openmem(stack, stage, upstream.port, _trim_lines(arm, limits), task)
             if resume is not None:
                 resume = _Restart(stage, upstream.port)
         else:
-            tools = Toolbox()
+            tools = Toolbox(files=dict(task.files))
             main = Thread(session_id=_SESSION, folder="/project", tools=tools.declared())
             session = Session(line=Line(upstream.port), main=main, toolbox=tools)
             session.soft, session.target = limits.soft, limits.target
@@ -153,14 +168,17 @@ def run_one(task: Task, arm: str, variant: str, window: int) -> Outcome:
     )
 
 
-def _with_openmem(stack: ExitStack, stage: Stage, upstream_port: int, trim: str) -> Session:
+def _with_openmem(
+    stack: ExitStack, stage: Stage, upstream_port: int, trim: str, task: Task
+) -> Session:
     """Return a session whose requests go through a proxy, begun by the hook. `trim`: settings."""
     stage.allow_everything()
     _write_settings(stage, trim, upstream_port)
     port = stage.proxy(upstream_port)
     start_text = _start_text(stage, port)
     environ = stage.environ(CLAUDE_PROJECT_DIR=stage.project, CLAUDE_CODE_SESSION_ID=_SESSION)
-    tools = Toolbox(stack.enter_context(McpServer(stage.project, environ)))
+    server = stack.enter_context(McpServer(stage.project, environ))
+    tools = Toolbox(server, files=dict(task.files))
     main = Thread(
         session_id=_SESSION,
         folder=stage.project,
@@ -173,6 +191,7 @@ def _with_openmem(stack: ExitStack, stage: Stage, upstream_port: int, trim: str)
 def _trim_lines(arm: str, limits: Thresholds) -> str:
     """Return an arm's settings: thresholds of the run's window, the model's own being another."""
     lines = [f"soft_tokens = {limits.soft}", f"hard_tokens = {limits.hard}"]
+    lines.append(f"superseded = {'true' if arm == SUPERSEDED else 'false'}")
     if arm in CLEARING_ARMS:
         lines += ["clear_tool_uses = true", f"enabled = {'true' if arm == 'both' else 'false'}"]
     return "\n".join(["[trim]", *lines, ""])
@@ -340,7 +359,7 @@ def faults_of(one: Outcome) -> list[str]:
 
     Source: issue 4, "Show it".
     """
-    if one.arm != "openmem":
+    if one.arm not in ("openmem", SUPERSEDED):
         return []
     checks = (
         (one.lookups.share < 1, f"lookups {one.lookups.share:.3f}, wanted 1.000"),

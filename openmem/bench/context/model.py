@@ -111,7 +111,7 @@ class Script:
                 sid = (match.group(1) or match.group(2)) if match else ""
                 return [
                     _text("I do not see it here, so I look it up."),
-                    _called(request, tool, asked.lookup(sid)),
+                    called(request, tool, asked.lookup(sid)),
                 ]
         return self._said(request, asked, Seen(answer=UNKNOWN))
 
@@ -286,13 +286,20 @@ def _prompt_of(message: Mapping[str, Any]) -> str:
 
 def _newest_prompt(spoken: list[Mapping[str, Any]]) -> str:
     """Return the newest operation: what was said, or what the shell gave in a loop."""
-    for message in reversed(spoken):
-        if message["role"] == "user":
-            for block in _blocks(message):
+    return newest_operation(spoken)[0]
+
+
+def newest_operation(
+    spoken: list[Mapping[str, Any]],
+) -> tuple[str, list[Mapping[str, Any]]]:
+    """Return the newest operation and the messages behind it; ("", all) when there is none."""
+    for number in range(len(spoken) - 1, -1, -1):
+        if spoken[number]["role"] == "user":
+            for block in _blocks(spoken[number]):
                 text = _result_text(block) if block["type"] == "tool_result" else block["text"]
                 if _OPERATION in text:
-                    return text
-    return ""
+                    return text, spoken[number + 1 :]
+    return "", spoken
 
 
 def _prompts_by_tool(request: Request) -> bool:
@@ -357,10 +364,10 @@ def _text(text: str) -> Block:
 
 
 def _call(request: Request, tool: str, *, command: str, number: int = 0) -> Block:
-    return _called(request, tool, {"command": command}, number)
+    return called(request, tool, {"command": command}, number)
 
 
-def _called(request: Request, tool: str, arguments: Mapping[str, object], number: int = 0) -> Block:
+def called(request: Request, tool: str, arguments: Mapping[str, object], number: int = 0) -> Block:
     """Return a tool call. Its id follows from the newest message, which no other request ends with;
     the length of the history would not do, because a trimmed one gets shorter."""
     newest = repr([_bare(block) for block in _blocks(request["messages"][-1])]).encode()

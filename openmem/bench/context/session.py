@@ -28,7 +28,9 @@ from openmem.bench.context.tokens import tokens_of
 from openmem.bench.context.toolbox import Toolbox
 
 CLEARING_ARMS = ("clear", "clear-each", "both")
-ARMS = ("keep", "drop", "native", "openmem", *CLEARING_ARMS)
+SUPERSEDED = "superseded"
+OUR_ARMS = ("openmem", SUPERSEDED, *CLEARING_ARMS)
+ARMS = ("keep", "drop", "native", *OUR_ARMS)
 _ANSWER = re.compile(r"<<<ANSWER ([a-z]+=\w+)>>>\n(.*?)\n<<<ANSWER END>>>", re.S)
 _SUB_AGENT_EVERY = 6
 _MOST_ROUNDS = 12
@@ -72,7 +74,7 @@ class Session:
     @property
     def is_ours(self) -> bool:
         """Whether the session goes through openmem."""
-        return self.arm == "openmem" or self.arm in CLEARING_ARMS
+        return self.arm in OUR_ARMS
 
     def begin(self, waiting: Sequence[str] = ()) -> None:
         """Give the instruction. `waiting`: operations that come in the same turn, by the shell."""
@@ -113,7 +115,7 @@ class Session:
         if self.stopped:
             return said
         thread.say(prompt)
-        for _ in range(_MOST_ROUNDS + 3 * len(self.waiting)):
+        for _ in range(_MOST_ROUNDS + 5 * len(self.waiting)):
             answer = self._send(thread)
             if answer.error:
                 self.stopped = answer.error

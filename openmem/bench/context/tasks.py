@@ -10,8 +10,8 @@ from __future__ import annotations
 import random
 import re
 from bisect import bisect_right
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
 from openmem.base.errors import Usage
@@ -19,8 +19,9 @@ from openmem.base.errors import Usage
 QUESTIONS = 24
 KV_BATCH = 100
 VALUE_WORDS = 24
+_MADE_WORDS = 8
 _LOG_BATCHES = {160: 14, 640: 18, 1600: 26, 3200: 34, 6400: 44, 12800: 54}
-_LEVEL = re.compile(r"([RL])(\d{2,5})")
+_LEVEL = re.compile(r"([RLE])(\d{2,5})")
 
 _WORDS = (
     *("acorn", "alder", "amber", "anvil", "apricot", "arbor", "argent", "aspen", "azure"),
@@ -70,12 +71,15 @@ class Operation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """One level of one family. `records`: lines to remember."""
+    """One level of one family. `records`: lines to remember. `files`: what stands in the project's
+    files at first, by path; `seed`: of the values that the model itself makes."""
 
     name: str
     level: str
     records: int
     operations: tuple[Operation, ...]
+    files: Mapping[str, str] = field(default_factory=dict)
+    seed: int = 0
 
     @property
     def questions(self) -> list[Question]:
@@ -88,7 +92,8 @@ class Task:
 
 
 def task_of(level: str, seed: int) -> Task:
-    """Return a task: `R<n>` is kv-store with n records, `L<n>` log-triage with n lines.
+    """Return a task: `R<n>` is kv-store with n records, `L<n>` log-triage with n lines, `E<n>`
+    n edits of files.
 
     Usage for another level.
     """
@@ -96,9 +101,14 @@ def task_of(level: str, seed: int) -> Task:
     if not match or not 48 <= int(match.group(2)) <= 20_000:
         raise Usage(
             f"there is no size {level!r}.",
-            hint="R and a number of records, or L and a number of log lines: R1000, L6400.",
+            hint="R and a number of records, L and a number of log lines, or E and a number of "
+            "edits: R1000, L6400, E160.",
         )
     records = int(match.group(2))
+    if match.group(1) == "E":
+        from openmem.bench.context.edits import edit_task  # it is made of this module's parts
+
+        return edit_task(level, records, seed)
     if match.group(1) == "R":
         pieces = list(_kv(records, random.Random(f"kv-store {level} {seed}")))
         family = "kv-store"
@@ -118,6 +128,12 @@ def task_of(level: str, seed: int) -> Task:
 
 
 _Piece = tuple[str, str, Question | None]
+
+
+def kv_value(name: str, seed: int) -> str:
+    """Return a value that follows from its key alone, for models that make values themselves."""
+    chance = random.Random(f"value {name} {seed}")
+    return f"{' '.join(chance.choices(_WORDS, k=_MADE_WORDS))} {_tag(chance)}"
 
 
 def _kv(records: int, chance: random.Random) -> Iterator[_Piece]:

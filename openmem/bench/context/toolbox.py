@@ -40,6 +40,7 @@ AGENT_TOOLS = [
     _declared("Edit", "Replace a text in a file.", path="string", old="string", new="string"),
     _declared("Agent", "Start a sub-agent with a task.", prompt="string"),
 ]
+TODO_TOOL = _declared("TodoWrite", "Set the to-do list.", todos="array")
 
 
 @dataclass(slots=True)
@@ -131,19 +132,24 @@ class McpServer:
 
 @dataclass(slots=True)
 class Toolbox:
-    """Runs tool calls and counts them. `server`: None where no such tools are offered."""
+    """Runs tool calls and counts them. `server`: None where no such tools are offered; `files`: of
+    the project, by path, where the model works on any."""
 
     server: McpServer | None = None
+    files: dict[str, str] = field(default_factory=dict)
     counts: dict[str, int] = field(default_factory=dict)
 
     def declared(self) -> list[dict[str, Any]]:
-        return [*AGENT_TOOLS, *(self.server.declared() if self.server else [])]
+        own = [*AGENT_TOOLS, TODO_TOOL] if self.files else AGENT_TOOLS
+        return [*own, *(self.server.declared() if self.server else [])]
 
     def run(self, name: str, arguments: Mapping[str, Any]) -> str:
         """Return a call's result. Failed for a tool that was not declared."""
         self.counts[name] = self.counts.get(name, 0) + 1
         if name.startswith(PREFIX) and self.server is not None:
             return self.server.call(name.removeprefix(PREFIX), arguments)
+        if self.files and name in ("Read", "Edit", "TodoWrite"):
+            return self._work(name, arguments)
         if name != "Bash":
             raise Failed(f"the scripted model called {name}, which it was not offered.")
         command = str(arguments["command"])
@@ -152,3 +158,15 @@ class Toolbox:
         if command.startswith("printf '%s' '"):
             return command.removeprefix("printf '%s' '").removesuffix("'")
         return "1f3a9c2 Keep the parser's columns\n88d0e41 Rename the margin\n07aa512 First commit"
+
+    def _work(self, name: str, arguments: Mapping[str, Any]) -> str:
+        if name == "TodoWrite":
+            return "The to-do list was set."
+        path = str(arguments["path"])
+        if name == "Edit":
+            old, new = str(arguments["old"]), str(arguments["new"])
+            if self.files[path].count(old) != 1:
+                return f"error: the text stands not once in {path}"
+            self.files[path] = self.files[path].replace(old, new)
+            return f"{path} was changed."
+        return self.files[path]

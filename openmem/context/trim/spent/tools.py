@@ -28,6 +28,8 @@ _WRITE = {"Write", "write"}
 _PATCH = {"apply_patch", "patch"}
 _TODO = {"TodoWrite", "todowrite", "update_plan"}
 _SHELL = {"Bash", "bash", "exec_command", "shell"}
+_PATCHES = ("apply_patch", "applypatch")  # which Codex also takes from its shell
+_PATCH_NAMES = ("input", "patchText", "patch", "cmd", "command")
 _PATCHED = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: (.+?)\s*$", re.M)
 
 
@@ -71,7 +73,7 @@ def patched_paths(arguments: object) -> tuple[str, ...]:
     """Return the files that a patch names; a patch comes as plain text or as one argument."""
     text = arguments
     if isinstance(arguments, Mapping):
-        text = arguments.get("input") or arguments.get("patchText") or arguments.get("patch")
+        text = next((arguments[name] for name in _PATCH_NAMES if arguments.get(name)), None)
     return tuple(dict.fromkeys(_PATCHED.findall(text))) if isinstance(text, str) else ()
 
 
@@ -87,6 +89,9 @@ def _shell(arguments: Mapping[str, object]) -> Deed:
     folder = arguments.get("workdir", arguments.get("cwd"))
     if not isinstance(command, str):
         return Deed()
+    if command.lstrip().startswith(_PATCHES):
+        paths = patched_paths(arguments)
+        return Deed(kind="edit", paths=paths) if paths else Deed()
     same, shown = looked_at(command, folder if isinstance(folder, str) else "")
     if not same:
         return Deed()

@@ -59,10 +59,10 @@ def marked_arguments(arguments: object, marker: str) -> dict[str, object]:
     kept: dict[str, object] = {}
     if isinstance(arguments, Mapping):
         kept = {key: arguments[key] for key in PATH_NAMES if isinstance(arguments.get(key), str)}
-    return {**kept, MARKED: marker}
+    return {**kept, MARKED: marker if kept else marked_text(arguments, marker)}
 
 
-def marked_text(arguments: str, marker: str) -> str:
+def marked_text(arguments: object, marker: str) -> str:
     """Return the text that stands in place of a patch: the marker and the files it named."""
     return "\n".join([marker, *patched_paths(arguments)])
 
