@@ -253,7 +253,7 @@ class LedgerReader:
     def waiting_count(self, provider: str) -> int:
         """Return how many words to a provider wait."""
         rows = self._file.read("SELECT count(*) FROM outbox WHERE provider = ?", (provider,))
-        return int(rows[0][0])
+        return int(rows[0][0]) if rows else 0  # no ledger yet
 
     def normal_of(self, text: str) -> bytes:
         """Return the keyed digest by which two texts are the same; gives no content away."""

@@ -7,6 +7,7 @@ from typing import Any
 
 from openmem.base.clock import seconds_of
 from openmem.cli.console import visible, wrapped
+from openmem.cli.render.care import age_words
 from openmem.cli.render.context import age_since, short_id, size_text
 from openmem.cli.render.plan import counted
 from openmem.cli.render.table import clipped, columns
@@ -67,7 +68,7 @@ def origin(memory: Mapping[str, Any], now_seconds: float) -> str:
     if provenance["session"]:
         row = f" row {provenance['row']}" if provenance["row"] else ""
         parts.append(f"session {visible(short_id(provenance['session']))}{row}")
-    parts.append(f"{age_since(memory['recorded_at'], now_seconds)} ago")
+    parts.append(age_words(memory["recorded_at"], now_seconds))
     return ", ".join(parts)
 
 
@@ -95,7 +96,7 @@ def review_lines(
     if memory["supersedes"]:
         lines.append(f"{indent}is to replace {memory['supersedes']}")
     if near is not None:
-        age = f"({near['trust']} {age_since(near['recorded_at'], now_seconds)} ago)"
+        age = f"({near['trust']} {age_words(near['recorded_at'], now_seconds)})"
         room = width - len(indent) - len(age) - 22
         short = clipped(visible(" ".join(str(near["content"]).split())), max(room, 20))
         lines.append(f'{indent}near: "{short}" {age}   conflict?')
