@@ -27,7 +27,8 @@ Provider = Annotated[
     str | None,
     typer.Option(
         "--provider",
-        help="Where memories live: local (embedded, no server, no key), hindsight, mem0 or cognee.",
+        help="Where memories live: local (embedded, no server, no key), hindsight, mem0 or cognee. "
+        "Planned: graphiti, letta, zep.",
     ),
 ]
 ProviderUrl = Annotated[
@@ -244,6 +245,10 @@ StoreOther = Annotated[
         help="Store, recall and retain sessions in every other folder.",
         show_default=False,
     ),
+]
+SaveAnswers = Annotated[
+    str | None,
+    typer.Option("--save-answers", help="Write the answers to a file that --answers reads."),
 ]
 AnswersFile = Annotated[
     str | None, typer.Option("--answers", help="A TOML file of answers; flags win over it.")

@@ -8,6 +8,7 @@ because a mistyped answer that is silently a default is worse than none.
 from __future__ import annotations
 
 import difflib
+import json
 import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -64,6 +65,19 @@ def read_answers(path: str, facts: Facts) -> dict[str, Answer]:
     return answers
 
 
+def answers_text(answered: Answered) -> str:
+    """Return a file of these answers, which `read_answers` gives back; no key is in it."""
+    lines = ["# Answers of openmem setup. Again, or elsewhere: openmem setup --answers FILE"]
+    for question in QUESTIONS:
+        value = answered.values.get(question.name)
+        if value is not None:
+            written = list(value) if isinstance(value, tuple) else value
+            # A JSON string or list of strings is one of TOML too, but for DEL.
+            text = json.dumps(written, ensure_ascii=False).replace("\x7f", "\\u007f")
+            lines.append(f"{question.name} = {text}")
+    return "\n".join(lines) + "\n"
+
+
 def checked(question: Question, raw: object, facts: Facts, where: str) -> Answer:
     """Return `raw` as an answer to `question`. Usage when it is none."""
     value = _of_kind(question, raw)
@@ -114,31 +128,32 @@ def gather(
     `ask`: puts a question to a person, None when nobody is there. Usage lists every question that
     has no answer then, with its flag.
     """
+    # What was said outright is known to every question, also to those that come before it.
+    known: dict[str, Answer] = {**file, **flags}
     values: dict[str, Answer] = {}
-    stated: set[str] = set()
     missing: list[Question] = []
     for question in QUESTIONS:
-        given = flags.get(question.name, file.get(question.name))
-        if given is not None:
+        if question.name in flags or question.name in file:
             # Also when it would not be asked: what a person says outright is heard.
-            values[question.name] = given
-            stated.add(question.name)
-        elif not question.when(facts, values):
+            values[question.name] = known[question.name]
             continue
-        elif takes_defaults or (ask is None and question.is_optional):
-            values[question.name] = question.proposed(facts, values)
+        if not question.when(facts, known):
+            continue
+        proposed = question.proposed(facts, known)
+        if takes_defaults or (ask is None and question.is_optional):
+            values[question.name] = proposed
         elif ask is not None:
-            values[question.name] = ask(question, facts, question.proposed(facts, values))
-            stated.add(question.name)
+            values[question.name] = ask(question, facts, proposed)
         else:
-            values[question.name] = question.proposed(
-                facts, values
-            )  # what depends on it is found too
+            values[question.name] = proposed  # what depends on it is found too
             missing.append(question)
+        known[question.name] = values[question.name]
     if missing:
         named = ", ".join(f"{q.name} ({q.flag})" for q in missing)
         raise Usage(
             f"no answer to: {named}.",
             hint="Give the flags, an --answers file, or --yes for the defaults.",
         )
-    return Answered(values=values, stated=frozenset(stated))
+    is_asked = ask is not None and not takes_defaults
+    stated = frozenset(values) if is_asked else frozenset({*flags, *file})
+    return Answered(values=values, stated=stated)

@@ -16,7 +16,10 @@ def ask(question: Question, facts: Facts, default: Answer) -> Answer:
     if question.kind == "bool":
         return bool(questionary.confirm(question.ask, default=bool(default)).unsafe_ask())
     if question.kind == "choice":
-        choices = list(question.choices(facts))
+        choices = [questionary.Choice(name, value=name) for name in question.choices(facts)]
+        choices += [
+            questionary.Choice(name, value=name, disabled="planned") for name in question.planned
+        ]
         return str(questionary.select(question.ask, choices, default=str(default)).unsafe_ask())
     if question.kind == "many":
         proposed = default if isinstance(default, tuple) else ()

@@ -8,6 +8,7 @@ key that stands in the stack's files is kept then.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
@@ -104,9 +105,9 @@ def decide_server(
         return Server(
             provider=provider,
             url=checked_url(url),
-            key_file=answered.text("provider_key_file"),
+            key_file=_absolute(answered.text("provider_key_file")),
             user=answered.text("provider_user"),
-            ca_file=answered.text("provider_ca_file"),
+            ca_file=_absolute(answered.text("provider_ca_file")),
             infer=answered.flag("infer"),
         )
     wanted = answered.number("provider_port") or ports[provider]
@@ -146,6 +147,7 @@ def _key_of(
     if path == "-":
         return read_key(), "", ""
     if path:
+        path = _absolute(path)
         try:
             key = read_secret(path)
         except InvalidConfig as error:
@@ -155,6 +157,11 @@ def _key_of(
         )
         return key, f"file:{path}", problem
     return "", "", ""
+
+
+def _absolute(path: str) -> str:
+    """Return a file's place as it holds from any folder: the settings are read from everywhere."""
+    return os.path.abspath(os.path.expanduser(path)) if path else ""
 
 
 def values_of(server: Server) -> dict[str, Value]:

@@ -5,6 +5,8 @@ Trap: a key is never an answer; only where it is found is one.
 
 from __future__ import annotations
 
+import os
+
 from openmem.setup.facts import Facts
 from openmem.setup.question import Answer, Answers, Question, check_port, check_url
 from openmem.stack.route import APIS, UPSTREAM_DIMENSIONS, USUAL_URLS
@@ -32,6 +34,14 @@ def _has_model(facts: Facts, answers: Answers) -> bool:
 
 def _url_or_nothing(value: Answer) -> str:
     return check_url(value) if value else ""
+
+
+def _file_or_nothing(value: Answer) -> str:
+    """Complain of a file that is not there: a key that is not found means "no key" later on."""
+    path = os.path.expanduser(str(value))
+    if not value or os.path.isfile(path):
+        return "" if not value or os.access(path, os.R_OK) else "expected a file that can be read"
+    return "expected a file that is there"
 
 
 def _name_of_variable(value: Answer) -> str:
@@ -77,6 +87,7 @@ PROVIDER_QUESTIONS: tuple[Question, ...] = (
         help="File with the key of a provider that runs elsewhere; never the key itself.",
         default=lambda facts: str(facts.setting("server.key_file")),
         when=_is_elsewhere,
+        check=_file_or_nothing,
     ),
     Question(
         name="provider_user",
@@ -96,7 +107,11 @@ PROVIDER_QUESTIONS: tuple[Question, ...] = (
         ask="Which authorities vouch for its certificate? (empty: the system's)",
         help="Authorities (PEM) that vouch for the certificate of a provider elsewhere.",
         default=lambda facts: str(facts.setting("server.ca_file")),
-        when=_is_never_asked,
+        when=lambda facts, answers: (
+            _is_elsewhere(facts, answers)
+            and str(answers.get("provider_url")).lower().startswith("https:")
+        ),
+        check=_file_or_nothing,
     ),
     Question(
         name="provider_port",
@@ -146,7 +161,7 @@ PROVIDER_QUESTIONS: tuple[Question, ...] = (
         ask="Which environment variable holds the model's key? (empty: none)",
         help="Environment variable with the model's key; never the key itself.",
         default=lambda facts: _key_part(facts, "env"),
-        when=_is_own,
+        when=lambda facts, answers: _is_own(facts, answers) and not answers.get("model_key_file"),
         check=_name_of_variable,
     ),
     Question(

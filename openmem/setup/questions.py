@@ -41,7 +41,8 @@ QUESTIONS: tuple[Question, ...] = (
         kind="choice",
         flag="--provider",
         ask="Where do memories live?",
-        help="Where memories live: local (embedded, no server, no key), hindsight, mem0 or cognee.",
+        help="Where memories live: local (embedded, no server, no key), hindsight, mem0 or cognee. "
+        "Planned: graphiti, letta, zep.",
         default=lambda facts: facts.provider,
         choices=lambda facts: facts.providers,
         when=lambda facts, answers: len(facts.providers) > 1,

@@ -24,6 +24,7 @@ from openmem.stack.route import Route, is_local, problem_of
 NEEDED_GB = {"hindsight": 4.0, "mem0": 3.0, "cognee": 6.0}
 _VIRTUAL = ("9p", "fuse", "virtiofs", "nfs", "cifs", "smb", "vboxsf", "drvfs", "osxfs")
 _INNER_USER = 1000
+MOUNTS = "/proc/self/mounts"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,9 +42,15 @@ class Fault:
 
 
 def faults(
-    paths: Paths, provider: str, route: Route, *, free_bytes: int | None = None
+    paths: Paths,
+    provider: str,
+    route: Route,
+    *,
+    free_bytes: int | None = None,
+    mounts: str = MOUNTS,
 ) -> list[Fault]:
-    """Return what stands in the way. `free_bytes`: on the engine's disk, None to look."""
+    """Return what stands in the way. `free_bytes`: on the engine's disk, None to look; `mounts`:
+    the system's table of them."""
     found: list[Fault] = []
     environ = paths.environ
     try:
@@ -67,7 +74,7 @@ def faults(
     if problem:
         found.append(Fault(code="route-missing", text=problem))
     found += _of_route(route)
-    return found + _of_binds(paths, provider)
+    return found + _of_binds(paths, provider, mounts)
 
 
 def stop_at(found: list[Fault]) -> None:
@@ -139,7 +146,7 @@ def _of_route(route: Route) -> list[Fault]:
     return found
 
 
-def _of_binds(paths: Paths, provider: str) -> list[Fault]:
+def _of_binds(paths: Paths, provider: str, mounts: str = MOUNTS) -> list[Fault]:
     """Return what is wrong with folders that a person mounts in an override file."""
     path = f"{folder_of(paths, provider)}/compose.override.yaml"
     try:
@@ -152,8 +159,10 @@ def _of_binds(paths: Paths, provider: str) -> list[Fault]:
             Fault(code="override-unparseable", text=f"{path} does not parse.", advice="Mend it.")
         ]
     found = []
-    for folder in _bound(document, os.path.dirname(path)):
-        kind = filesystem_of(folder)
+    for folder, is_written in _bound(document, os.path.dirname(path)):
+        if not is_written:
+            continue  # what is only read harms no database, whoever owns it
+        kind = filesystem_of(folder, mounts)
         if kind.startswith(_VIRTUAL):
             found.append(
                 Fault(
@@ -174,24 +183,27 @@ def _of_binds(paths: Paths, provider: str) -> list[Fault]:
     return found
 
 
-def _bound(document: object, folder: str) -> list[str]:
-    """Return the folders of this machine that services mount."""
+def _bound(document: object, folder: str) -> list[tuple[str, bool]]:
+    """Return the folders of this machine that services mount, and whether they write there."""
     services = document.get("services") if isinstance(document, dict) else None
-    found: list[str] = []
+    found: list[tuple[str, bool]] = []
     for service in services.values() if isinstance(services, dict) else ():
         volumes = service.get("volumes") if isinstance(service, dict) else None
         for volume in volumes if isinstance(volumes, list) else ():
             if isinstance(volume, str) and volume.startswith(("/", ".", "~")):
-                source = volume.split(":")[0]
+                source, _, rest = volume.partition(":")
+                is_written = "ro" not in rest.rpartition(":")[2].split(",")
             elif isinstance(volume, dict) and volume.get("type") == "bind":
                 source = str(volume.get("source", ""))
+                is_written = volume.get("read_only") is not True
             else:
                 continue
-            found.append(os.path.normpath(os.path.join(folder, os.path.expanduser(source))))
+            place = os.path.normpath(os.path.join(folder, os.path.expanduser(source)))
+            found.append((place, is_written))
     return found
 
 
-def filesystem_of(path: str, mounts: str = "/proc/self/mounts") -> str:
+def filesystem_of(path: str, mounts: str = MOUNTS) -> str:
     """Return the kind of file system of a path, "" when it is not known."""
     best, kind = "", ""
     try:

@@ -30,6 +30,7 @@ DEFAULT: dict[str, Any] = {
     "images": {},  # reference → digest, of what was fetched
     "volumes": [],
     "pull_error": "",
+    "is_slow": False,  # the fetching of an image does not come to an end
     "up_error": "",
     "asked": [],  # every command line of the program
 }
@@ -88,6 +89,7 @@ elif verb == "down":
     save(state)
 """
 
+_SLOW_SECONDS = 60.0
 _OLD = """\
 #!{python}
 import sys
@@ -183,6 +185,12 @@ def _serving(fake: FakeEngine) -> Iterator[None]:
             self.send_response(status)
             self.send_header("content-type", "application/json")
             self.send_header("api-version", "1.47")
+            if path == "/images/create" and fake.state["is_slow"]:
+                self.close_connection = True
+                self.send_header("transfer-encoding", "chunked")
+                self.end_headers()
+                ended.wait(_SLOW_SECONDS)
+                return
             if path == "/images/create":  # a stream, as the library expects it
                 self.send_header("transfer-encoding", "chunked")
                 self.end_headers()
@@ -197,6 +205,8 @@ def _serving(fake: FakeEngine) -> Iterator[None]:
         def log_message(self, format: str, *args: Any) -> None:
             """Say nothing."""
 
+    ended = threading.Event()
+
     class Server(socketserver.ThreadingUnixStreamServer):
         daemon_threads = True
 
@@ -209,6 +219,7 @@ def _serving(fake: FakeEngine) -> Iterator[None]:
     try:
         yield
     finally:
+        ended.set()
         server.shutdown()
         server.server_close()
         thread.join()

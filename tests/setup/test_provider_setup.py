@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import stat
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,12 +14,14 @@ import pytest
 from tests.fakes.engine_socket import FakeEngine, fake_engine
 from tests.fakes.golden import assert_golden
 from tests.fakes.installation import free_port
+from tests.fakes.memory_servers.serving import serving
 from tests.fakes.memory_servers.started import KEY, STANDS, stand_of
 
 SECRET = "model-key-0123456789abcdef-XYZ"
 ROUTE = ("--model-url", "http://models.example/v1", "--model", "m", "--model-key-env", "MODEL_KEY")
 each = pytest.mark.parametrize("provider", sorted(STANDS))
 GOLDEN = Path(__file__).parent / "golden"
+CERTIFICATES = Path(__file__).resolve().parents[1] / "proxy/data"
 QUIET = ("--no-proxy", "--no-smoke-test", "--store-git")
 
 
@@ -254,3 +258,92 @@ def test_a_plan_is_saved_without_secrets_and_applied_later(
     assert applied.status == 0, applied.err
     assert SECRET in (stack(machine, "mem0") / "mem0.env").read_text()
     assert engine.commands() == ["up"]
+
+
+def test_a_server_with_a_private_certificate_needs_its_authority_by_name(
+    machine: object, engine: FakeEngine
+) -> None:
+    """Issue 6, part 7: a team's server: TLS, custom CA, and a key that is found from anywhere."""
+    (machine.home / "server.key").write_text(KEY + "\n")  # type: ignore[attr-defined]
+    stand = STANDS["hindsight"](key=KEY)
+    with serving(stand, certificate=str(CERTIFICATES / "server.pem")) as served:
+        words = ["--provider", "hindsight", "--provider-url", served.url, "--no-proxy", "--yes"]
+        # Named from the folder in which setup is run; the settings hold for every folder.
+        words += ["--provider-key-file", "server.key", "--store-other", "--json"]
+        plain = setup(machine, engine, *words)
+        detail = next(p["detail"] for p in plain.data["proofs"] if p["name"] == "hindsight")
+        assert plain.status == 1 and "certificate" in detail and served.asked == []
+        named = [*words, "--provider-ca-file", str(CERTIFICATES / "authority.pem")]
+        done = setup(machine, engine, *named)
+        assert done.status == 0, done.err + done.out
+        folder = machine.home / "elsewhere"  # type: ignore[attr-defined]
+        folder.mkdir()
+        added = subprocess.run(
+            [sys.executable, "-m", "openmem", "memory", "add", "Deploys need the VPN."],
+            env=machine.environ(),  # type: ignore[attr-defined]
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            timeout=90,
+        )
+        assert added.returncode == 0, added.stderr
+        assert [len(bank.documents) for bank in served.banks.values()] == [1]  # type: ignore[attr-defined]
+        policy = machine.home / ".config/openmem/policy.toml"  # type: ignore[attr-defined]
+        policy.write_text(policy.read_text().replace("retain = true", "retain = false"))
+        count = len(served.asked)
+        denied = subprocess.run(
+            [sys.executable, "-m", "openmem", "memory", "add", "Not for the team."],
+            env=machine.environ(),  # type: ignore[attr-defined]
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            timeout=90,
+        )
+        assert denied.returncode == 7 and len(served.asked) == count, "policy decides here"
+
+
+@pytest.mark.parametrize("flag", ["--provider-key-file", "--provider-ca-file"])
+def test_a_named_file_that_is_not_there_is_no_answer(
+    machine: object, engine: FakeEngine, flag: str
+) -> None:
+    """Ours: a key file that is missing would mean no key, and a server without accounts."""
+    before = machine.snapshot()  # type: ignore[attr-defined]
+    words = ("--provider", "hindsight", "--provider-url", "https://memory.example")
+    done = setup(machine, engine, *words, flag, "/nowhere/file", *QUIET, "--yes")
+    assert done.status == 2 and "expected a file" in done.err
+    assert machine.snapshot() == before  # type: ignore[attr-defined]
+
+
+def test_a_compose_file_that_was_edited_stops_setup_up_to_the_last_byte(
+    machine: object, engine: FakeEngine
+) -> None:
+    """Issue 6, bad input: refused with 4, nothing written; `up` runs what the person wrote."""
+    words = ("--provider", "hindsight", *ROUTE, *QUIET, "--yes")
+    setup(machine, engine, *words)
+    compose = stack(machine, "hindsight") / "compose.yaml"
+    compose.write_text(compose.read_text().replace("mem_limit: 4g", "mem_limit: 8g"))
+    before = machine.snapshot()  # type: ignore[attr-defined]
+    done = setup(machine, engine, *words, "--model", "another")
+    assert done.status == 4 and "compose.override.yaml" in " ".join(done.err.split())
+    assert machine.snapshot() == before and engine.commands() == ["up"]  # type: ignore[attr-defined]
+    environ = {"PATH": f"{engine.bin}:/usr/bin:/bin", "DOCKER_HOST": f"unix://{engine.socket}"}
+    assert machine("up", **environ).status == 0  # type: ignore[operator]
+
+
+_MORE = {
+    "local": ("--provider", "local"),
+    "litellm": ("--provider", "hindsight", "--provider-port", "48888", *ROUTE, "--litellm"),
+    "elsewhere": ("--provider", "cognee", "--provider-url", "https://memory.example"),
+}
+
+
+@pytest.mark.parametrize("name", _MORE)
+def test_every_byte_of_the_other_ways_is_as_it_was(
+    machine: object, engine: FakeEngine, name: str
+) -> None:
+    """Issue 6: a dry run of every provider matches golden files."""
+    words = (*_MORE[name], *QUIET, "--dry-run", "--diff", "--no-hooks", "--no-mcp")
+    done = setup(machine, engine, *words)
+    assert done.status == 0, done.err
+    lines = [line for line in done.out.splitlines() if " found" not in line]
+    assert_golden(GOLDEN / f"dry-run-{name}.txt", lines, width=240)

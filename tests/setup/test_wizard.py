@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pexpect
 import pytest
 
 from openmem.setup.provider_questions import PROVIDER_QUESTIONS
 from openmem.setup.questions import BY_NAME, QUESTIONS
+from tests.fakes.engine_socket import fake_engine
 from tests.setup.conftest import USER_SETTINGS, Machine
 
 pytestmark = pytest.mark.heavy
@@ -152,6 +154,70 @@ def test_each_provider_is_asked_for_what_it_needs(
     assert ended(terminal) == 6
     assert secret not in str(terminal.before)
     assert machine.snapshot() == before
+
+
+def test_planned_providers_are_shown_and_cannot_be_chosen(
+    machine: Machine, terminal: pexpect.spawn
+) -> None:
+    """Issue 6, part 6: listed as planned."""
+    before = machine.snapshot()
+    expect(terminal, BY_NAME["provider"].ask)
+    for name in ("graphiti", "letta", "zep"):
+        terminal.expect_exact(f"{name} (planned)")
+    # Up from the first comes the last that can be chosen, past those that cannot.
+    terminal.send("\x1b[A\r")
+    expect(terminal, BY_NAME["provider_url"].ask)
+    assert "cognee" in str(terminal.before)
+    terminal.sendintr()
+    assert ended(terminal) == 130
+    assert machine.snapshot() == before
+
+
+@pytest.mark.parametrize("place", ["The model's key", "Write this?", "fetching"])
+def test_ctrl_c_after_the_questions_writes_nothing(
+    machine: Machine, tmp_path: Path, place: str
+) -> None:
+    """Issue 6: Ctrl-C at each question, at the key, at the plan, and while images are fetched."""
+    with fake_engine(tmp_path / "engine") as fake:
+        before = machine.snapshot()
+        fake.change(is_slow=True)
+        words = ["-m", "openmem", "setup", "--provider", "hindsight", "--model", "m"]
+        words += ["--model-url", "http://models.example/v1", "--model-key-file", "-"]
+        given = ("provider_url", "provider_port", "model_api", "embeddings")
+        child = pexpect.spawn(
+            sys.executable,
+            words,
+            env=machine.environ(  # type: ignore[arg-type]
+                TERM="xterm",
+                COLUMNS="100",
+                LINES="60",
+                PATH=f"{fake.bin}:/usr/bin:/bin",
+                DOCKER_HOST=f"unix://{fake.socket}",
+            ),
+            cwd=str(machine.home),
+            dimensions=(60, 100),
+            encoding="utf-8",
+            timeout=30,
+        )
+        try:
+            for name in given:
+                expect(child, BY_NAME[name].ask)
+                child.send("\r")
+            for asked in ASKED[1:]:
+                expect(child, asked)
+                child.send("\r")
+            for words_of, keys in (("The model's key", "k-123\r"), ("Write this?", "y")):
+                expect(child, words_of)
+                if words_of == place:
+                    break
+                child.send(keys)
+            else:
+                child.expect_exact("fetching")
+            child.sendintr()
+            assert ended(child) == 130
+        finally:
+            child.close(force=True)
+        assert machine.snapshot() == before and fake.commands() == []
 
 
 @pytest.mark.parametrize("number", range(len(OF_A_STACK)))

@@ -235,6 +235,17 @@ def test_folders_that_a_person_mounts(engine: FakeEngine, tmp_path: Path) -> Non
     assert codes(paths) == {"bind-owner": True}
     os.chown(theirs, 1000, 1000)
     assert codes(paths) == {}
+    os.chown(theirs, 4321, 4321)
+    for read_only in (f"{theirs}:/etc/more:ro", {"type": "bind", "source": str(theirs)}):
+        if isinstance(read_only, dict):
+            read_only |= {"target": "/etc/more", "read_only": True}
+        override.write_text(yaml.safe_dump({"services": {"hindsight": {"volumes": [read_only]}}}))
+        assert codes(paths) == {}, "what is only read may be anybody's"
+    override.write_text(yaml.safe_dump({"services": {"hindsight": {"volumes": [mount]}}}))
+    table = tmp_path / "mounts"
+    table.write_text(f"/dev/vda / ext4 rw 0 0\nshare {theirs} virtiofs rw 0 0\n")
+    found = faults(paths, "hindsight", ROUTE, free_bytes=PLENTY, mounts=str(table))
+    assert [(one.code, one.blocks) for one in found] == [("virtual-mount", True)]
     override.write_text("a: [")
     assert codes(paths) == {"override-unparseable": True}
 

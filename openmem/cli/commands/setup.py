@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -16,6 +17,16 @@ if TYPE_CHECKING:
     from openmem.plan.journal import Receipt
     from openmem.plan.system import System
     from openmem.setup.proof import Proof
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class How:
+    """How setup was asked for. `is_tried`: one request and one memory are tried afterwards."""
+
+    is_dry: bool = False
+    is_agreed: bool = False
+    shows_diff: bool = False
+    is_tried: bool = True
 
 
 def add_to(app: typer.Typer) -> None:
@@ -40,7 +51,7 @@ def wizard(run: Run) -> Result:
     """Set up with questions; what `openmem` alone does on a terminal."""
     from openmem.cli.asking import Given
 
-    return _set_up(run, Given(flags={}), dry_run=False, yes=False, diff=False, smoke_test=True)
+    return _set_up(run, Given(flags={}), How())
 
 
 def setup(
@@ -77,6 +88,7 @@ def setup(
     store_git: opt.StoreGit = None,
     store_other: opt.StoreOther = None,
     answers: opt.AnswersFile = None,
+    save_answers: opt.SaveAnswers = None,
     smoke_test: Annotated[
         bool, typer.Option("--smoke-test/--no-smoke-test", help="Try one request afterwards.")
     ] = True,
@@ -90,7 +102,8 @@ def setup(
     run = run_of(context)
     run.console.is_quiet = quiet
     given = _given(locals(), takes_defaults=yes or dry_run)
-    return _set_up(run, given, dry_run=dry_run, yes=yes, diff=diff, smoke_test=smoke_test)
+    how = How(is_dry=dry_run, is_agreed=yes, shows_diff=diff, is_tried=smoke_test)
+    return _set_up(run, given, how, save_answers)
 
 
 def plan(
@@ -127,6 +140,7 @@ def plan(
     store_git: opt.StoreGit = None,
     store_other: opt.StoreOther = None,
     answers: opt.AnswersFile = None,
+    save_answers: opt.SaveAnswers = None,
     out: Annotated[
         str | None, typer.Option("--out", help="Save the plan, for `openmem apply FILE`.")
     ] = None,
@@ -154,6 +168,8 @@ def plan(
     wish = Wish(label="plan", is_dry=True, shows_diff=diff)
     result = carry_out(run, system, made, wish, _telling(run, chosen))
     notes: tuple[str, ...] = ()
+    if not dry_run:
+        _save(save_answers, chosen)
     if out is not None and not dry_run:
         path = os.path.abspath(os.path.expanduser(out))
         write_atomic(path, plan_to_json(made, system).encode())
@@ -238,6 +254,18 @@ def _telling(run: Run, chosen: Chosen) -> Any:
     )
 
 
+def _save(path: str | None, chosen: Chosen) -> None:
+    """Write the answers to the file that the person named."""
+    import os
+
+    from openmem.base.io import write_atomic
+    from openmem.setup.answers import answers_text
+
+    if path is not None:
+        place = os.path.abspath(os.path.expanduser(path))
+        write_atomic(place, answers_text(chosen.answered).encode())
+
+
 class Unproven(OpenmemError):
     """A person broke off after everything had been written."""
 
@@ -245,9 +273,7 @@ class Unproven(OpenmemError):
     exit_status = INTERRUPTED
 
 
-def _set_up(
-    run: Run, given: Given, *, dry_run: bool, yes: bool, diff: bool, smoke_test: bool
-) -> Result:
+def _set_up(run: Run, given: Given, how: How, save_answers: str | None = None) -> Result:
     from openmem.cli.asking import choose
     from openmem.cli.flow import Wish, carry_out
     from openmem.plan.system import RealSystem
@@ -256,9 +282,11 @@ def _set_up(
     system = RealSystem(run.paths.environ)
     chosen = choose(run, system, given)
     made = chosen.plan(system, run)
-    if not dry_run and not made.is_empty:
+    if not how.is_dry and not made.is_empty:
         stop_at(list(chosen.faults))
-    wish = Wish(label="setup", is_dry=dry_run, is_agreed=yes, shows_diff=diff)
+    wish = Wish(
+        label="setup", is_dry=how.is_dry, is_agreed=how.is_agreed, shows_diff=how.shows_diff
+    )
     result = carry_out(
         run,
         system,
@@ -268,10 +296,11 @@ def _set_up(
         # Claude Code may rewrite its own file at any moment: then plan again from what is there.
         carry=lambda _: _apply(run, system, chosen),
     )
-    if dry_run:
+    if how.is_dry:
         return result
+    _save(save_answers, chosen)
     try:
-        proofs = _prove(run, system, chosen, has_changed=not made.is_empty, smoke_test=smoke_test)
+        proofs = _prove(run, system, chosen, has_changed=not made.is_empty, smoke_test=how.is_tried)
     except KeyboardInterrupt:
         raise Unproven(
             "interrupted while it was being tried out; everything is set up.",

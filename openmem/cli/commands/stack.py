@@ -152,7 +152,9 @@ def logs(
 
 def switch(
     context: typer.Context,
-    provider: Annotated[str, typer.Argument(help="local, hindsight, mem0 or cognee.")],
+    provider: Annotated[
+        str, typer.Argument(help="local, hindsight, mem0 or cognee; planned: graphiti, letta, zep.")
+    ],
     migrate: Annotated[
         bool, typer.Option("--migrate", help="Tell the new provider all that was remembered.")
     ] = False,
