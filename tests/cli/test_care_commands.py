@@ -20,7 +20,7 @@ from openmem.context.formats.messages import split_request
 from openmem.context.store.model import Incoming
 from openmem.context.store.recorder import Recorder
 from tests.fakes.session_v3 import OldRow, write_old_session
-from tests.fakes.stored import Machine, said
+from tests.fakes.stored import Machine, answered, said
 
 SECRET = "ghp_" + "aB3d" * 9
 pytestmark = pytest.mark.timeout(600)  # many commands each; on a busy machine one takes seconds
@@ -332,3 +332,19 @@ def test_an_earlier_systems_session_is_shown_masked_outside_and_goes_whole(home:
     assert Path(paths.sessions_dir, "old1.db").read_bytes() == before
     assert run("context", "forget", "--session", "old1", "--yes")[0] == 0
     assert not holds(paths, SECRET)
+
+
+def test_forgetting_a_session_tells_of_its_forks_and_of_no_other(home: Path) -> None:
+    """Issue 3, part 4: the receipt says what and where; a fork holds the same words."""
+    machine = Machine(home)
+    talk = [said("hello"), answered("hi"), said("the word is quokka")]
+    machine.record("aaaa1111", None, [*talk, answered("noted")])
+    machine.record("bbbb2222", None, [*talk, answered("noted"), said("and on")])
+    machine.record("cccc3333", None, [said("hello"), answered("another hi")])
+    machine.close()
+    for how in ("--dry-run", "--yes"):
+        _, answer, _ = run("context", "forget", "--session", "aaaa", how)
+        (line,) = answer["data"]["left"]
+        assert "bbbb2222" in line and "4 rows" in line
+    _, answer, _ = run("context", "forget", "--session", "bbbb", "--dry-run")
+    assert answer["data"]["left"] == []

@@ -21,6 +21,7 @@ from openmem.cli.options import DryRun, Json, Session, YesForGood
 from openmem.cli.render.plan import counted
 
 if TYPE_CHECKING:
+    from openmem.context.care.files import SessionFiles
     from openmem.context.care.receipt import ForgetReceipt
     from openmem.context.care.select import Selection
 
@@ -86,16 +87,27 @@ def forget(
 
 
 def _forget_sessions(run: Run, sids: list[str], *, dry_run: bool, yes: bool) -> Result:
-    from openmem.cli.render.care import session_line
+    from openmem.cli.render.care import session_line, staying_lines
+    from openmem.context.care.files import session_files
     from openmem.context.care.forget import forget_sessions
+    from openmem.context.care.forks import forks_of
 
-    facts = [session_facts(run, sid) for sid in sids]
+    home, width = run.paths.home, run.console.width
+    files = {group.session_id: group for group in session_files(run.paths)}
+    facts = [_facts_of(run, sid, files.get(sid)) for sid in sids]
     lines = [f"openmem will forget {counted(len(sids), 'session')} for good.", ""]
-    lines += [session_line(each, run.paths.home, run.console.width) for each in facts]
+    lines += [session_line(each, home, width) for each in facts]
+    forks = [
+        f"session {sid}, {counted(count, 'row')} of the same conversation; "
+        f"`openmem context forget --session {sid}` removes it"
+        for sid, count in forks_of(run.paths, sids)
+    ]
+    if forks:
+        lines += ["", "It stays in:", *staying_lines(forks, home, width)]
     if dry_run:
-        return _shown(run, {"sessions": sids}, lines)
+        return _shown(run, {"sessions": sids, "left": forks}, lines)
     agree_for_good(run, lines, yes=yes, question=_QUESTION)
-    return _told(run, forget_sessions(run.paths, ensure_key(run.paths), sids))
+    return _told(run, forget_sessions(run.paths, ensure_key(run.paths), sids), forks)
 
 
 def _forget_rows(run: Run, session: str, rows: list[int], *, dry_run: bool, yes: bool) -> Result:
@@ -281,11 +293,10 @@ def _sessions_of(run: Run, named: str) -> list[str]:
     return found
 
 
-def session_facts(run: Run, sid: str) -> dict[str, str]:
+def _facts_of(run: Run, sid: str, files: SessionFiles | None) -> dict[str, str]:
     """Return what a person knows a session by, as texts; "" for what is not known."""
     from openmem.base.errors import StoreUnavailable
     from openmem.cli.render.context import age_text, size_text
-    from openmem.context.care.files import session_files
     from openmem.context.care.sweep import agent_is_running
     from openmem.context.store.catalog import entry_of
     from openmem.context.store.reader import open_entry
@@ -300,11 +311,10 @@ def session_facts(run: Run, sid: str) -> dict[str, str]:
                 facts["rows"] = counted(reader.row_count(), "row")
         except StoreUnavailable:
             facts["note"] = "not readable"
-    for files in session_files(run.paths):
-        if files.session_id == sid:
-            facts["size"] = size_text(files.size_bytes)
-            age = age_text(max(0.0, time.time() - files.newest_at))
-            facts["age"] = "used just now" if age == "now" else f"used {age} ago"
+    if files is not None:
+        facts["size"] = size_text(files.size_bytes)
+        age = age_text(max(0.0, time.time() - files.newest_at))
+        facts["age"] = "used just now" if age == "now" else f"used {age} ago"
     if agent_is_running(run.paths, sid):
         facts["note"] = "its agent is running"
     return facts
