@@ -5,15 +5,19 @@ from __future__ import annotations
 import json
 import os
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from openmem.agents.transcripts.registry import READERS
 from openmem.context.care.forget import forget_rows, forget_word
 from openmem.context.care.select import select_literal, select_rows
+from openmem.context.care.sweep import due
 from openmem.context.formats.messages import split_request
 from openmem.context.search.engine import search
 from openmem.context.search.query import Query, Scope
@@ -146,6 +150,43 @@ def test_a_session_that_went_on_brings_what_is_new(machine: Machine) -> None:
     assert report.added == 8 and sum(read) == 8 and machine.texts(SID)[-1] == "answer 3"
     assert machine.select(SID, "SELECT count(*) FROM threads") == [(1,)]
     machine.check(SID)
+
+
+@settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
+@given(st.lists(st.integers(0, 2_500), max_size=4), st.integers(0, 13))
+def test_any_growth_and_any_recording_come_to_the_same(
+    machine: Machine, cuts: list[int], recorded: int
+) -> None:
+    """Ours: the file is imported as it grows, byte by byte if need be, the proxy beside it."""
+    sid = f"s{abs(hash((tuple(cuts), recorded)))}"
+    file = machine.file(sid)
+    talk = [file.user("go"), *claude_talk(sid, str(machine.repo))]
+    for answer in ("m1", "m2"):
+        talk += [file.call("a", f"one {answer}", answer=answer), file.result("a", "1")]
+    path = machine.claude(sid, *talk)
+    whole = path.read_bytes()
+    for number, cut in enumerate(sorted(cuts)):
+        path.write_bytes(whole[:cut])
+        machine.bring_in()
+        if number == 1 and recorded:
+            record(machine, sid, *messages_of(talk[:recorded]))
+    path.write_bytes(whole)
+    machine.bring_in()
+    rows = [row for row in machine.rows(sid) if row["role"] != "system" and row["source"] is None]
+    expected = ["go", *(text for line in talk[1:] for text in _texts_of(line))]
+    assert sorted(row["text"] for row in rows) == sorted(expected)
+    machine.check(sid)
+    path.unlink()
+
+
+def _texts_of(line: dict[str, Any]) -> list[str]:
+    content = line["message"]["content"]
+    if isinstance(content, str):
+        return [content]
+    (block,) = content
+    given = block.get("input")
+    found = json.dumps(given, separators=(",", ":")) if given else None
+    return [found or block.get("text") or block.get("thinking") or block.get("content")]
 
 
 def test_a_file_cut_and_written_anew_loses_and_doubles_nothing(machine: Machine) -> None:
@@ -508,6 +549,26 @@ def test_since_leaves_older_sessions_where_they_are(machine: Machine) -> None:
     assert new.exists()
     report = machine.bring_in(since=1_750_000_000)
     assert list(report.sessions) == [OTHER] and report.older == 1
+
+
+def test_what_was_imported_stays_when_the_agent_deletes_its_files(machine: Machine) -> None:
+    """Users' report 48: transcripts 29, 31 and 400 days old, deleted after the import."""
+    now = time.time()
+    files = []
+    for number, days in enumerate((29, 31, 400)):
+        sid = f"{number:08d}-2222-4333-8444-555555555555"
+        files.append(machine.claude(sid, *claude_talk(sid, str(machine.repo))))
+        os.utime(files[-1], (now - days * 86_400,) * 2)
+    report = machine.bring_in()
+    assert report.added == 30
+    for file in files:
+        file.unlink()
+    assert machine.bring_in().places == 0
+    due_now = due(machine.paths, 30, now=now + 29 * 86_400)
+    assert (
+        due_now.sessions == () and len(due(machine.paths, 30, now=now + 31 * 86_400).sessions) == 3
+    )
+    assert all(len(machine.texts(sid)) == 10 for sid in report.sessions)
 
 
 def test_progress_ends_where_everything_is_read(machine: Machine) -> None:
