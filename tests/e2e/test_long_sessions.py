@@ -188,3 +188,47 @@ def test_without_openmem_in_between_the_same_session_is_never_trimmed(tmp_path: 
             session.work(f"part {number}", 3)
         assert session.trimmed == [] and session.refused_at_all == []
         assert not any(POINTER in json.dumps(record.json) for record in session.records)
+
+
+def test_a_person_trims_by_word_and_by_command_and_sees_what_it_spared(tmp_path: Path) -> None:
+    """Issue 4, What a user can do: /smart-compact, context trim --keep N, context status."""
+    with a_long_session(
+        tmp_path,
+        model="claude-opus-5-5",
+        account=account("claude-opus-5-5", "new"),
+        soft=400_000,
+        hard=500_000,
+    ) as session:
+        openmem = session.scene.openmem
+        prices = session.scene.home / "prices.toml"
+        prices.write_text('[models."claude"]\ninput = 5.0\noutput = 25.0\n')
+        openmem.ok("config", "set", "context.price_file", str(prices))
+        for number in range(5):
+            session.work(f"part {number}", 2)
+        assert session.trimmed == []
+        session.turn("/smart-compact")
+        session.work("after the word", 2)
+        assert session.trimmed and "part 1 0" not in json.dumps(session.records[-1].messages)
+        for number in range(5, 9):
+            session.work(f"part {number}", 2)
+        openmem.ok("context", "trim", session.sid[:8], "--keep", "2")
+        session.work("after the command", 2)
+        last = json.dumps(session.records[-1].messages)
+        assert "line of part 8 0" in last and "line of part 6 0" not in last
+        assert_nothing_of_ours_failed(session)
+        data = openmem.ok("context", "status", "--json").data
+        assert isinstance(data, dict)
+        (told,) = data["sessions"]
+        assert (told["trims"], told["bust_reasons"]) == (2, [["trim", 2]])
+        assert told["removed_tokens"] > 10_000 and told["removed_messages"] > 20
+        sums = [told[f"{name}_tokens"] for name in ("input", "cache_read", "cache_creation")]
+        assert told["cache_read_tokens"] / sum(sums) > 0.6
+        assert told["limit_tokens"] == 200_000 and 0 < told["prompt_tokens"] < 60_000
+        today = data["today"]
+        assert today["untrimmed_tokens"] > today["input_tokens"] > 100_000
+        assert today["dollars"] > 0 and today["untrimmed_dollars"] > 0
+        text = openmem.ok("context", "status").stdout
+        assert "2 trim" in text and "$" in text and "fail-opens today: 0" in text
+        page = session.scene.home / "report.html"
+        openmem.ok("context", "report", "--session", session.sid[:8], "--html", str(page))
+        assert page.read_text().count("T trim") >= 1
