@@ -17,8 +17,8 @@ TRIM_COMMAND = "/smart-compact"
 
 _START = (
     "openmem stores this session word for word on this machine (session id {sid}). "
-    "What is no longer in your context (compacted, trimmed, or of an earlier session of this "
-    "project) can be found: {0} takes words (query) or a regular expression (pattern), {1} gives a "
+    "What is no longer in your context (compacted, trimmed, cleared, or of an earlier session of "
+    "this project) can be found: {0} takes words (query) or a regex (pattern), {1} gives a "
     "message whole, {2} counts and queries. Search before you answer that something was never "
     "given or cannot be found."
 )
