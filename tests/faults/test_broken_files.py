@@ -13,8 +13,9 @@ import pytest
 from openmem.base.paths import Paths
 from openmem.context.store.catalog import catalog_file
 from openmem.context.store.database import session_file
+from openmem.context.store.health import ailments
 from openmem.context.store.recorder import Recorder
-from openmem.context.store.tombstones import tombstone_file
+from openmem.context.store.tombstones import add_tombstones, tombstone_file
 from tests.fakes.conversation import KEY, incoming, stored, user
 from tests.fakes.session_v3 import OldRow, write_old_session
 from tests.fakes.writer_process import start_writer
@@ -156,6 +157,17 @@ def test_a_broken_list_of_what_was_forgotten_stops_recording_and_is_told(
     assert "tombstones" in problems()
     assert Path(tombstone_file(paths)).read_bytes().startswith(b"no database")
     assert not [n for n in os.listdir(paths.context_dir) if n.startswith("s.")]
+
+
+def test_a_list_of_what_was_forgotten_that_is_broken_inside_is_told(paths: Paths) -> None:
+    """Ours: its head can be read, so only a look at all of it shows why requests are not kept."""
+    add_tombstones(paths, [f"{number:032x}" for number in range(5000)])
+    file = Path(tombstone_file(paths))
+    assert "tombstones" not in {one.name for one in ailments(paths)}
+    data = bytearray(file.read_bytes())
+    data[8192:20480] = os.urandom(12288)
+    file.write_bytes(data)
+    assert "tombstones" in {one.name for one in ailments(paths)}
 
 
 def test_a_broken_catalogue_is_made_anew(paths: Paths, run: Run) -> None:

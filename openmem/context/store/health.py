@@ -88,7 +88,9 @@ def _tombstones(paths: Paths) -> list[Ailment]:
     try:
         connection = connect_for_reading(path)
         try:
-            connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+            (answer,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+            if answer != "ok":
+                raise sqlite3.DatabaseError(str(answer).partition("\n")[0])
         finally:
             connection.close()
     except sqlite3.Error as error:
