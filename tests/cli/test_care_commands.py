@@ -348,3 +348,32 @@ def test_forgetting_a_session_tells_of_its_forks_and_of_no_other(home: Path) -> 
         assert "bbbb2222" in line and "4 rows" in line
     _, answer, _ = run("context", "forget", "--session", "bbbb", "--dry-run")
     assert answer["data"]["left"] == []
+
+
+_KEYS = {
+    ("show", "aaaa"): {
+        "session_id", "agent", "cwd", "bank", "rows", "row_count", "forgotten_count",
+    },
+    ("show", "aaaa", "--row", "1"): {"session_id", "row"},
+    ("sql", "aaaa", "SELECT 1"): {"columns", "rows", "truncated"},
+    ("verify",): {"sessions", "problems"},
+    ("export", "aaaa"): {"session_id", "format", "out", "text"},
+    ("pin", "aaaa"): {"session_id", "pinned"},
+    ("sweep", "--dry-run"): {"ttl_days", "sessions", "blobs", "kept", "removed"},
+    ("scan-secrets",): {"found", "in_files", "masked", "pending"},
+    ("forget", "--pattern", "quokka", "--dry-run"): {"rows", "copies", "left", "dry_run"},
+    ("forget", "--session", "aaaa", "--dry-run"): {"sessions", "left", "dry_run"},
+    ("forget", "--pattern", "quokka", "--yes"): {
+        "sessions", "rows", "lines", "blobs", "files", "tombstones", "masked", "pending", "left",
+    },
+}  # fmt: skip
+
+
+def test_the_keys_of_each_answer_are_those_of_the_page(stored: Paths) -> None:
+    """House style: with `--json` keys are promises and have a test."""
+    page = Path(__file__).parents[2].joinpath("docs/reference/json.md").read_text()
+    for words, keys in _KEYS.items():
+        _, answer, _ = run("context", *words)
+        assert set(answer["data"]) == keys, words
+        assert f"`context {words[0]} --json`" in page
+        assert all(key in page for key in keys), words
