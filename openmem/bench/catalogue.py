@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from openmem.bench import first_run, hook, importing, proxy, recall, stream
+from openmem.bench import first_run, hook, importing, proxy, recall, recall_vectors, stream
 from openmem.bench.context.bench import Wanted
 from openmem.bench.context.bench import run as run_context
 from openmem.bench.store.bench import run as run_store
@@ -28,6 +28,7 @@ BENCHES: dict[str, str] = {
     "proxy": "Time to first byte while recording against a bare pass-through.",
     "proxy-trimming": "The same for large sessions, with trimming and compression on.",
     "recall": "How well, how fast and how quietly memories are found, beside BM25.",
+    "recall-vectors": "How well they are found by words and vectors together, beside words.",
     "store": "What is stored: time, size, searches and memory, against plain tables and ripgrep.",
     "stream": "Lateness of a stream while new content is recorded beside it.",
 }
@@ -42,11 +43,13 @@ def run(
     data: str = "",
     transcripts: str = "",
     size_mb: int = 0,
+    embeddings: tuple[str, str] = ("", ""),
 ) -> AnyReport:
     """Return a bench's report. KeyError: no such one.
 
     `repeats`: samples, 0 for the bench's own; `claude`: for first-run; `wanted`: for context;
-    `data` and `transcripts`: for recall; `size_mb`: for import.
+    `data` and `transcripts`: for recall; `size_mb`: for import; `embeddings`: address and model,
+    for recall-vectors.
     """
     if name == "context":
         return run_context(wanted or Wanted())
@@ -64,6 +67,8 @@ def run(
         return proxy.run(repeats=repeats or 40, trims=True)
     if name == "recall":
         return recall.run(data=data, transcripts=transcripts, repeats=repeats)
+    if name == "recall-vectors":
+        return recall_vectors.run(data=data, url=embeddings[0], model=embeddings[1])
     if name == "store":
         return run_store(repeats=repeats or 9)
     if name == "stream":

@@ -30,8 +30,10 @@ TUNED_ON = 5  # the first so many conversations
 SIZES = (600, 10_000, 100_000)
 STRANGERS_TOLD = 0.005  # of prompts in a bank of people whom they do not name
 _RESAMPLES = 2_000
+Row = tuple[str, dict[str, float], dict[str, float]]
+"""One question: its category, what was found by the one and by the other ranking."""
 _SEED = 20261130
-_METRICS = ("R@5", "R@10", "MRR", "sR@5", "sR@10", "sMRR")
+METRICS = ("R@5", "R@10", "MRR", "sR@5", "sR@10", "sMRR")
 _STOP = frozenset(
     [
         *("a", "an", "and", "are", "as", "at", "be", "been", "but", "by", "can", "could", "did"),
@@ -167,13 +169,13 @@ def run(*, data: str, transcripts: str = "", repeats: int = 0) -> RecallReport:
     held_out = conversations[TUNED_ON:]
     banks = [bank_of(conversation) for conversation in conversations]
     try:
-        compared = _compare(held_out, banks[TUNED_ON:])
+        found = _compare(held_out, banks[TUNED_ON:])
         quiet = _quiet(held_out, banks[TUNED_ON:], transcripts)
     finally:
         for bank in banks:
             bank.close()
     return RecallReport(
-        compared=tuple(compared),
+        compared=tuple(found),
         milliseconds=tuple(_timed(repeats or 60)),
         quiet=tuple(quiet),
         notes=(
@@ -193,7 +195,7 @@ def bank_of(conversation: Conversation) -> LocalProvider:
         rows[session] = rows.get(session, 0) + 1
         items.append(
             Item(
-                id=str(number),
+                id=f"m-{number:016x}",
                 text=text,
                 kind="passage",
                 recorded_at="",
@@ -206,25 +208,30 @@ def bank_of(conversation: Conversation) -> LocalProvider:
     return provider
 
 
+def number_of(memory_id: str) -> int:
+    """Return which turn of its conversation an id of `bank_of` stands for."""
+    return int(memory_id[2:], 16)
+
+
 # finding
 
 
 def _compare(held_out: Sequence[Conversation], banks: Sequence[LocalProvider]) -> list[Compared]:
-    rows: list[tuple[str, dict[str, float], dict[str, float]]] = []
+    rows: list[Row] = []
     for conversation, bank in zip(held_out, banks, strict=True):
         plain = _Plain(conversation.texts)
         for question in conversation.questions:
             hits = bank.recall("bank", Ask(text=question.text, limit=200))
-            ours = _scores([int(hit.id) for hit in hits], question, conversation)
-            floor = _scores(plain.rank(question.text), question, conversation)
+            ours = scores([number_of(hit.id) for hit in hits], question, conversation)
+            floor = scores(plain.rank(question.text), question, conversation)
             rows.append((question.category, ours, floor))
         plain.close()
     random_ = random.Random(_SEED)
-    compared = [_compared("all", name, rows, random_) for name in _METRICS]
+    found = [compared("all", name, rows, random_) for name in METRICS]
     for group in sorted({category for category, _, _ in rows}):
         part = [row for row in rows if row[0] == group]
-        compared += [_compared(group, name, part, random_) for name in ("R@5", "R@10", "MRR")]
-    return compared
+        found += [compared(group, name, part, random_) for name in METRICS[:3]]
+    return found
 
 
 class _Plain:
@@ -252,7 +259,7 @@ class _Plain:
         self._connection.close()
 
 
-def _scores(
+def scores(
     ranked: Sequence[int], question: Question, conversation: Conversation
 ) -> dict[str, float]:
     """Return share of gold in the top, and one over the first one's place; by turn and session."""
@@ -274,10 +281,10 @@ def _measures(prefix: str, ranked: Sequence[int], gold: Iterable[int]) -> dict[s
     }
 
 
-def _compared(
+def compared(
     group: str,
     name: str,
-    rows: Sequence[tuple[str, dict[str, float], dict[str, float]]],
+    rows: Sequence[Row],
     random_: random.Random,
 ) -> Compared:
     ours = [row[1][name] for row in rows]
@@ -361,7 +368,14 @@ def _across(sessions: Sequence[_Session]) -> Quiet:
     for session in sessions:
         bank = LocalProvider(None)
         items = [
-            Item(id=str(n), text=text, kind="passage", recorded_at="", session_id="s", row=n + 1)
+            Item(
+                id=f"m-{n:016x}",
+                text=text,
+                kind="passage",
+                recorded_at="",
+                session_id="s",
+                row=n + 1,
+            )
             for n, text in enumerate(part for said in session.said for part in split(said))
         ]
         bank.remember("bank", items)
@@ -388,7 +402,7 @@ def _told(name: str, asked: Iterable[tuple[Question, int, LocalProvider]]) -> Qu
     for question, _, bank in asked:
         count += 1
         ask = Ask(text=question.text, limit=8, has_floor=True, is_quick=True)
-        numbers = {int(one.id) for one in bank.recall("bank", ask)}
+        numbers = {number_of(one.id) for one in bank.recall("bank", ask)}
         told += bool(numbers)
         memories += len(numbers)
         right += bool(numbers & question.gold)

@@ -10,9 +10,11 @@ from typing import Any
 import pytest
 
 from openmem.base.errors import Failed, Usage
-from openmem.bench import recall
+from openmem.bench import recall, recall_vectors
 from openmem.bench.conversations import read_conversations
 from tests.fakes.claude_transcript import assistant, user, write
+from tests.fakes.embedding_server import Embedder
+from tests.fakes.wire import HttpServer
 
 _THINGS = ("kettle", "violin", "canoe", "ladder", "falcon", "lantern", "saddle", "anchor")
 
@@ -78,7 +80,7 @@ def test_only_conversations_that_nothing_was_tuned_on_are_reported(
 def test_the_same_ranking_is_neither_better_nor_worse() -> None:
     """Ours: the bootstrap's interval of no difference holds zero."""
     rows = [("x", {"R@5": float(n % 2)}, {"R@5": float(n % 2)}) for n in range(40)]
-    found = recall._compared("x", "R@5", rows, random.Random(1))
+    found = recall.compared("x", "R@5", rows, random.Random(1))
     assert (found.ours, found.low, found.high) == (0.5, 0.0, 0.0)
     assert not found.is_better and not found.is_worse
 
@@ -99,3 +101,26 @@ def test_a_file_that_holds_none_is_one_clear_error(
         recall.run(data="")
     with pytest.raises(Usage, match="no file"):
         recall.run(data=str(tmp_path / "none"))
+
+
+def test_vectors_are_measured_beside_words_on_the_same_questions(data: str) -> None:
+    """Issue 5, part 2: fusion only where it measures better than the best single ranker."""
+    embedder = Embedder()
+    with HttpServer(embedder.handle) as server:
+        report = recall_vectors.run(data=data, url=f"{server.url}/v1", model="m")
+    whole = {one.metric: one for one in report.compared if one.group == "all"}
+    assert whole["R@5"].questions == 24
+    assert {one.metric for one in report.compared if one.group != "all"} == {"R@5", "R@10", "MRR"}
+    value = report.as_json()
+    assert json.loads(json.dumps(value)) == value and value["model"] == "m"
+    assert max(map(len, report.lines())) <= 80
+    # what is asked is every turn of what is reported, once, and each question
+    texts = [text for call in embedder.calls for text in call]
+    assert len(texts) == 2 * 24 + 24
+
+
+def test_an_endpoint_that_gives_no_vectors_gives_no_figures(data: str) -> None:
+    """Ours: a figure of words alone must not pass for one of both."""
+    embedder = Embedder(status=503)
+    with HttpServer(embedder.handle) as server, pytest.raises(Failed, match="gave no vectors"):
+        recall_vectors.run(data=data, url=f"{server.url}/v1", model="m")

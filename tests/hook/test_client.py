@@ -273,6 +273,7 @@ RECALL_MODULES = ALONE_MODULES | {
     *("openmem.memory.providers.base", "openmem.memory.providers.registry"),
     *(f"openmem.memory.providers.local{name}" for name in ("", ".bank_file", ".floor")),
     *(f"openmem.memory.providers.local.{name}" for name in ("provider", "rank", "words")),
+    "openmem.memory.providers.local.question",
     "openmem.memory.providers.local.word_lists",
 }
 

@@ -58,6 +58,12 @@ def bench(
     transcripts: Annotated[
         str, typer.Option("--transcripts", help="For recall: Claude Code's files, for prompts.")
     ] = "",
+    embeddings_url: Annotated[
+        str, typer.Option("--embeddings-url", help="For recall-vectors: the endpoint's base.")
+    ] = "http://127.0.0.1:11434/v1",
+    embeddings: Annotated[
+        str, typer.Option("--embeddings", help="For recall-vectors: the model that it serves.")
+    ] = "",
     megabytes: Annotated[
         int, typer.Option("--megabytes", help="For import: size of the file; 0: 64.", min=0)
     ] = 0,
@@ -83,6 +89,7 @@ def bench(
         data=data,
         transcripts=transcripts,
         size_mb=megabytes,
+        embeddings=(embeddings_url, embeddings),
     )
     return Result(
         data=report.as_json(),

@@ -287,7 +287,8 @@ def import_(
         Failed(f"line {entry['line']}: {entry['why']}.", code="bad-record")
         for entry in outcome["errors"]
     )
-    is_useless = bool(problems) and not outcome["added"] and not outcome["known"]
+    read = ("added", "known", "forgotten", "replaced")
+    is_useless = bool(problems) and not any(outcome[name] for name in read)
     return Result(
         data={**outcome, "dry_run": dry_run},
         lines=tuple(lines),
