@@ -29,6 +29,7 @@ READ_LIMIT = 6.0
 MEMORY_LIMIT_MB = 200.0
 SIZE_MB = 64
 _GIANT_BYTES = 12_800_000
+_PROJECTS = 4
 _SID = "5f0c7a52-0000-4000-8000-00000000beac"
 
 
@@ -36,6 +37,7 @@ def run(*, repeats: int = 3, size_mb: int = SIZE_MB) -> Report:
     """Return time and memory of reading and of importing one file of so many MB."""
     reads: list[float] = []
     imports: list[float] = []
+    several: list[float] = []
     floors: list[float] = []
     peaks: list[float] = []
     size = rows = 0
@@ -47,9 +49,18 @@ def run(*, repeats: int = 3, size_mb: int = SIZE_MB) -> Report:
             reads.append(_timed(_read, path))
             floors.append(_timed(_floor, path))
             begun = time.perf_counter()
-            rows, peak = _import(stage, path)
+            rows, peak = _import(stage, str(path))
             imports.append(time.perf_counter() - begun)
             peaks.append(peak)
+            for number in range(_PROJECTS):
+                folder = Path(stage.home) / f".claude/projects/p{number}"
+                folder.mkdir(parents=True)
+                part = folder / f"{number}{_SID[1:]}.jsonl"
+                write_transcript(part, (size_mb << 20) // _PROJECTS, folder=str(stage.project),
+                                 seed=number + 1, sid=part.stem)  # fmt: skip
+            begun = time.perf_counter()
+            _import(stage)
+            several.append(time.perf_counter() - begun)
     floor = median(floors)
     figures = (
         Figure(
@@ -59,6 +70,10 @@ def run(*, repeats: int = 3, size_mb: int = SIZE_MB) -> Report:
         Figure(
             name=f"import {size_mb} MB", unit="s", value=median(imports), floor=floor,
             samples=repeats,
+        ),
+        Figure(
+            name=f"{_PROJECTS} projects, {size_mb} MB", unit="s", value=median(several),
+            floor=floor, samples=repeats,
         ),
         Figure(
             name="memory of the import", unit="MB", value=max(peaks), floor=MEMORY_LIMIT_MB,
@@ -88,11 +103,11 @@ def _read(path: Path) -> None:
         pass
 
 
-def write_transcript(path: Path, size: int, *, folder: str, seed: int = 7) -> int:
+def write_transcript(path: Path, size: int, *, folder: str, seed: int = 7, sid: str = _SID) -> int:
     """Write a transcript of about so many bytes and return how many they are."""
     written = 0
     with open(path, "w", encoding="utf-8", newline="\n") as file:
-        for line in _lines(folder, seed):
+        for line in _lines(folder, seed, sid):
             file.write(line + "\n")
             written += len(line) + 1
             if written >= size:
@@ -100,7 +115,7 @@ def write_transcript(path: Path, size: int, *, folder: str, seed: int = 7) -> in
     return os.stat(path).st_size
 
 
-def _lines(folder: str, seed: int) -> Iterator[str]:
+def _lines(folder: str, seed: int, sid: str) -> Iterator[str]:
     corpus, chance = Corpus(seed), random.Random(seed)
     number = 0
 
@@ -113,7 +128,7 @@ def _lines(folder: str, seed: int) -> Iterator[str]:
             "isSidechain": False,
             "userType": "external",
             "cwd": folder,
-            "sessionId": _SID,
+            "sessionId": sid,
             "version": "2.1.332",
             "gitBranch": "main",
             "type": kind,
@@ -166,9 +181,9 @@ def _floor(path: Path) -> None:
             json.loads(line)
 
 
-def _import(stage: Stage, path: Path) -> tuple[int, float]:
+def _import(stage: Stage, *paths: str) -> tuple[int, float]:
     """Return how many rows the command stored, and the peak of its resident memory in MB."""
-    command = [sys.executable, "-m", "openmem", "context", "import", str(path), "--json"]
+    command = [sys.executable, "-m", "openmem", "context", "import", *paths, "--json"]
     child = subprocess.Popen(
         command, env=stage.environ(), cwd=stage.project, stdout=subprocess.PIPE,
         stderr=subprocess.PIPE, text=True,

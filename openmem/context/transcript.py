@@ -25,7 +25,8 @@ class Source:
     """A place that holds a session, or several. `part`: which of a database's, "" for a file.
 
     `size`: bytes, a guess for a part. `modified_at`: POSIX seconds. `stamp`: equal as long as
-    nothing changed there. `folder`: where the session ran, when only the place tells.
+    nothing changed there. `folder`: where the session ran, when only the place tells. `group`:
+    equal for an agent's sources that may hold one session, or a session and its forks.
     """
 
     agent: str
@@ -35,6 +36,7 @@ class Source:
     modified_at: float = 0.0
     stamp: str = ""
     folder: str = ""
+    group: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

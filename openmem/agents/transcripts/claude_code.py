@@ -51,7 +51,8 @@ class ClaudeCode:
             for path in sorted(glob.glob(pattern, recursive=True)):
                 source = file_source(self.agent, path)
                 if source:
-                    yield source
+                    project = path.removeprefix(f"{folder}/projects/").partition("/")[0]
+                    yield replace(source, group=project)
 
     def sources_in(self, path: str) -> None:
         """Return None: only the beginning of a file tells."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import time
 from dataclasses import asdict
@@ -61,7 +62,8 @@ def import_(
     from openmem.base.installation import ensure_key, read_key
     from openmem.cli.progress import Bar
     from openmem.index.sessions.gate import Gate
-    from openmem.index.sessions.importing import Means, import_sources
+    from openmem.index.sessions.importing import Means
+    from openmem.index.sessions.parallel import import_all
     from openmem.index.sessions.places import kept_by_agents, named
     from openmem.index.sessions.report import Report
 
@@ -88,7 +90,7 @@ def import_(
             since=begins,
             progress=bar,
         )
-        import_sources(means, sources, report)
+        import_all(means, sources, report, processes=os.cpu_count() or 1)
     return _result(run, report, formats, dry_run=dry_run)
 
 

@@ -1,6 +1,6 @@
 """The import: each source read from where it was left, its sessions stored, its cursor kept.
 
-Idea: one lock for one source at a time, so that two imports at once share the work.
+Idea: one lock for a group of sources at a time, so that two imports at once share the work.
 Invariant: a cursor is kept after what it covers is stored; an import that is broken off loses at
 most what it read since the last one, and reads that again.
 Trap: a session may be written by the proxy meanwhile. What was matched is then matched anew from
@@ -14,6 +14,7 @@ import os
 import re
 import sqlite3
 import time
+import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -40,6 +41,7 @@ _BATCH_PIECES = 4_000
 _CHECKPOINT_BYTES = 32 << 20
 _ATTEMPTS = 5
 _LOCK_SECONDS = 3_600.0
+_LOCKS = 16
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 
 
@@ -103,7 +105,7 @@ class _Import:
                 self._one(source)
                 continue
             ensure_private_dir(self._means.paths.context_dir)
-            lock = f"{self._means.paths.context_dir}/import.lock"
+            lock = f"{self._means.paths.context_dir}/{_lock_of(source)}"
             with locked(lock, timeout_seconds=_LOCK_SECONDS):
                 self._one(source)
 
@@ -322,17 +324,23 @@ def _merge(report: Report, found: SessionReport, session: _Session, path: str) -
     counts = session.store.counts
     if session.shared:
         found.shared += session.shared.rows  # all of it is the other session's
+    found.added, found.known, found.masked = counts.added, counts.known, counts.masked
+    found.sources = [path]
+    if counts.first:
+        found.first_at, found.last_at = utc_text(counts.first), utc_text(counts.last)
     known = report.sessions.setdefault(found.session_id, found)
     if known is not found:
-        known.shared += found.shared
-    known.added += counts.added
-    known.known += counts.known
-    known.masked += counts.masked
-    known.sources.append(path)
-    if counts.first:
-        first, last = utc_text(counts.first), utc_text(counts.last)
-        known.first_at = min(known.first_at or first, first)
-        known.last_at = max(known.last_at, last)
+        known.add(found)
+
+
+def group_of(source: Source) -> str:
+    """Return what names the sources that one process has to import in their order."""
+    return f"{source.agent}\0{source.group}"
+
+
+def _lock_of(source: Source) -> str:
+    """Return the name of the lock that a source's group shares with some others."""
+    return f"import.{zlib.crc32(group_of(source).encode('utf-8', 'replace')) % _LOCKS:x}.lock"
 
 
 def _name_of(source: Source) -> str:

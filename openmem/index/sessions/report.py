@@ -24,6 +24,17 @@ class SessionReport:
     last_at: str = ""
     sources: list[str] = field(default_factory=list)
 
+    def add(self, other: SessionReport) -> None:
+        """Add what another source of the same session came to."""
+        self.added += other.added
+        self.known += other.known
+        self.shared += other.shared
+        self.masked += other.masked
+        self.sources += other.sources
+        if other.first_at:
+            self.first_at = min(self.first_at or other.first_at, other.first_at)
+            self.last_at = max(self.last_at, other.last_at)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SkippedLine:
@@ -61,6 +72,21 @@ class Report:
     older: int = 0
     bytes: int = 0
     seconds: float = 0.0
+
+    def add(self, other: Report) -> None:
+        """Add what another process found; `seconds` run beside each other and are not added."""
+        for sid, session in other.sessions.items():
+            known = self.sessions.setdefault(sid, session)
+            if known is not session:
+                known.add(session)
+        self.skipped += other.skipped
+        self.unread += other.unread
+        for reason, count in other.denied.items():
+            self.denied[reason] = self.denied.get(reason, 0) + count
+        self.places += other.places
+        self.unchanged += other.unchanged
+        self.older += other.older
+        self.bytes += other.bytes
 
     @property
     def added(self) -> int:
