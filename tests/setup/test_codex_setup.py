@@ -59,7 +59,7 @@ def test_install_and_uninstall_of_codex_alone(both: Machine) -> None:
     assert again.status == 0 and "Nothing to do." in again.out
     row = next(a for a in both("status", "--json").data["agents"] if a["name"] == "codex")
     assert (row["hooks"], row["mcp"], row["proxy"]) == (True, True, True)
-    assert row["untrusted_hooks"] == ["SessionStart", "UserPromptSubmit", "Stop"]
+    assert row["untrusted_hooks"] == ["SessionStart", "UserPromptSubmit", "PreToolUse", "Stop"]
     shown = both("status").out
     assert any("codex" in line and "untrusted" in line for line in shown.splitlines())
     assert both("uninstall-coding-agent", "--agent", "codex", "--yes").status == 0

@@ -21,6 +21,7 @@ from openmem.context.trim.limits import TrimSettings
 from openmem.mcp.get_answer import answer_get
 from tests.fakes.anthropic_server import FakeAnthropic
 from tests.fakes.claude_conversation import ClaudeConversation
+from tests.fakes.faults import NAMED
 from tests.fakes.proxied import TARGET, register, write_policy
 from tests.fakes.running_proxy import RunningProxy, ask
 from tests.fakes.script import play
@@ -199,3 +200,30 @@ def test_a_shortened_result_is_fetched_whole(
     got = answer_get(environ, {"id": named.partition('\\"')[0]}, {})
     assert isinstance(got, str)
     assert got.partition("\n")[2] == "first output 0\n" + "line of text\n" * (9000 // 13)
+
+
+def test_a_refusal_of_a_body_of_ours_does_not_tell_the_client_our_indices(bench: Bench) -> None:
+    """Decision table: remove the header, then the client strips everything; else leave it."""
+    header = "anthropic-thinking-prefix-mismatch"
+
+    def refused() -> dict[str, str]:
+        body = {**bench.client.body(), "stream": False}
+        raw = json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
+        headers = [("content-type", "application/json"), ("x-claude-code-session-id", SID)]
+        answer = ask(bench.proxy.port, "POST", TARGET, headers=headers, body=raw)
+        assert answer.status == 400
+        return {name.lower(): value for name, value in answer.headers}
+
+    bench.client.say("hello")
+    bench.fake.faults["t", 1] = NAMED["binding"]
+    assert header in refused()  # the client's own request: as the provider said it
+    bench.client.messages.clear()
+    for number in range(12):
+        bench.turn(f"task {number}", [1500, 1500])
+    assert "[openmem: session_id=" in text_of(bench.bodies[-1])
+    bench.client.say("and now")
+    at = len(bench.fake.of("t"))
+    bench.fake.faults["t", at + 1] = NAMED["binding"]
+    bench.fake.faults["t", at + 2] = NAMED["binding"]  # the repaired one, too
+    assert header not in refused()
+    assert len(bench.fake.of("t")) == at + 2

@@ -312,7 +312,9 @@ class Exchange:
             {
                 "type": "http.response.start",
                 "status": response.status,
-                "headers": heads.for_client(raw),
+                "headers": heads.for_client(
+                    heads.without_indices(list(raw)) if self._is_ours_refused(response) else raw
+                ),
             }
         )
         length = heads.joined(raw, b"content-length")
@@ -345,6 +347,9 @@ class Exchange:
             return
         await self._committed()
         await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    def _is_ours_refused(self, response: aiohttp.ClientResponse) -> bool:
+        return response.status == 400 and self._sent is not None and self._sent.body is not None
 
     async def _committed(self) -> None:
         """Wait until the exchange's rows are committed, or for as long as a response may wait."""

@@ -26,6 +26,7 @@ _HOP_BY_HOP = frozenset(
 _REQUEST_ONLY = frozenset({b"host", b"expect"})
 # What our own plug-ins tell the proxy is not the provider's business.
 _OURS = b"x-openmem-"
+_MISMATCH = b"anthropic-thinking-prefix-mismatch"
 
 
 def _named_by_connection(pairs: Iterable[tuple[bytes, bytes]]) -> frozenset[bytes]:
@@ -64,6 +65,12 @@ def for_client(pairs: Iterable[tuple[bytes, bytes]]) -> Pairs:
     kept = list(pairs)
     dropped = _HOP_BY_HOP | _named_by_connection(kept)
     return [(name, value) for name, value in kept if name.lower() not in dropped]
+
+
+def without_indices(pairs: Pairs) -> Pairs:
+    """Return the headers of a refusal without the one that tells where in the request it lies:
+    what was refused is a body of ours, and the client would count in its own."""
+    return [(name, value) for name, value in pairs if name.lower() != _MISMATCH]
 
 
 def first(pairs: Iterable[tuple[bytes, bytes]], name: bytes) -> str:

@@ -70,7 +70,8 @@ class Cut:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrimState:
-    """All that is kept of one thread. `limit`: a window the provider itself named, 0 for none.
+    """All that is kept of one thread. `limit`: a window the provider itself named, 0 for none;
+    `limit_model`: for which model, "" for any.
 
     `binding_repair`: a trimmed request of this thread was refused for its thinking once; since
     then its requests ask the provider to drop what does not verify. `cleared`: what the provider
@@ -80,6 +81,7 @@ class TrimState:
     cut: Cut | None = None
     samples: tuple[Sample, ...] = ()
     limit: int = 0
+    limit_model: str = ""
     model: str = ""
     system_digest: str = ""
     binding_repair: bool = False
@@ -161,6 +163,7 @@ def _decode(value: dict[str, object]) -> TrimState:
         cut=_decode_cut(cut) if isinstance(cut, dict) else None,
         samples=tuple(Sample(weight=int(s["weight"]), tokens=int(s["tokens"])) for s in samples),
         limit=_number(value, "limit"),
+        limit_model=str(value.get("limit_model", "")),
         model=str(value.get("model", "")),
         system_digest=str(value.get("system_digest", "")),
         binding_repair=value.get("binding_repair") is True,

@@ -126,12 +126,12 @@ class Trimmer:
                 save_trims(self._paths, sid, trims)
             return cleared.uses != state.cleared.uses
 
-    def learn_limit(self, sid: str, thread: str, limit: int) -> None:
-        """Take in the window that a refusal named."""
+    def learn_limit(self, sid: str, thread: str, limit: int, model: str = "") -> None:
+        """Take in the window that a refusal named. `model`: of the request, "" for any."""
         with self._lock:
             trims = self._session(sid)
             state = trims.threads.get(thread, TrimState())
-            trims.put(thread, replace(state, limit=limit))
+            trims.put(thread, replace(state, limit=limit, limit_model=model))
             save_trims(self._paths, sid, trims)
 
     def state_of(self, sid: str, thread: str) -> TrimState:
@@ -248,12 +248,9 @@ class Trimmer:
 
     def thresholds(self, model: str, max_tokens: int, state: TrimState) -> Thresholds:
         """Return when to trim for a model, with what a refusal said of its window."""
-        return thresholds_of(
-            window_of(model, self._windows, state.limit),
-            max_tokens,
-            self._settings,
-            proven=state.limit > 0,
-        )
+        limit = state.limit if state.limit_model in ("", model) else 0
+        window = window_of(model, self._windows, limit)
+        return thresholds_of(window, max_tokens, self._settings, proven=limit > 0)
 
     def _bare_cut(self, items: Sequence[Item]) -> Cut | None:
         """Return the cut of a history that was rewritten: all of it, without the old thinking.

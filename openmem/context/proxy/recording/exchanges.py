@@ -346,7 +346,7 @@ class Recordings:
         try:
             if not 200 <= reply.status < 300:
                 if reply.status == 400 and exchange.view is not None and self.trimming is not None:
-                    self.trimming.refused(exchange.sid, exchange.view, reply.words)
+                    self.trimming.refused(exchange.sid, exchange.view, reply.words, exchange.model)
                 return "recorded"  # an error of the provider is no answer and no call that counts
             if reply.blocks:
                 self.recorder.record_response(

@@ -135,11 +135,11 @@ class Trimming:
         it; return whether that is another count of tool uses than before."""
         return self._trimmer.report(sid, view.thread, view.weight, tokens, cleared)
 
-    def refused(self, sid: str, view: View, words: str) -> None:
-        """Take in the provider's refusal of a request: it may name the window."""
+    def refused(self, sid: str, view: View, words: str, model: str) -> None:
+        """Take in the provider's refusal of a request: it may name the model's window."""
         limit = limit_in(words)
         if limit:
-            self._trimmer.learn_limit(sid, view.thread, limit)
+            self._trimmer.learn_limit(sid, view.thread, limit, model)
 
     def has_cut(self, sid: str) -> bool:
         """Return whether a session has a trim behind it."""
