@@ -71,7 +71,8 @@ export const Openmem = async ({ client, directory }) => {
   const look = async (id) => {
     const session = of(id)
     if (session.known) return session
-    const found = (await within(LOOK_MS, client.session.get({ path: { id } })))?.data
+    const asked = client.session.get({ path: { id } }).catch(() => undefined)
+    const found = (await within(LOOK_MS, asked))?.data
     if (found) {
       session.known = true
       session.folder = found.directory || directory

@@ -15,6 +15,19 @@ def base_url(port: int, agent: str) -> str:
     return f"http://{HOST}:{port}/a/{agent}"
 
 
+def provider_route(agent: str, provider: str) -> str:
+    """Return the route of one provider of an agent that has several: `opencode-anthropic`.
+
+    A name that a path cannot hold is written otherwise, and told from one that looks alike.
+    """
+    plain = "".join(c if c.isascii() and (c.isalnum() or c in "-_") else "_" for c in provider)
+    if plain == provider:
+        return f"{agent}-{plain}"
+    import zlib  # only where it is needed: every hook reads this module
+
+    return f"{agent}-{plain}-{zlib.crc32(provider.encode('utf-8', 'replace')):08x}"
+
+
 def routed_port(url: str, agent: str) -> int:
     """Return the port of ours that a base URL names, 0 when the URL is somebody else's.
 

@@ -12,7 +12,7 @@ import os
 import re
 from collections.abc import Mapping
 
-from openmem.base.route import routed_port
+from openmem.base.route import provider_route, routed_port
 
 NAME = "opencode"
 PROVIDER = "OPENMEM_HOOK_PROVIDER"  # set by the plug-in
@@ -22,7 +22,7 @@ _LIMIT_BYTES = 4 << 20
 
 def port_in_settings(environ: Mapping[str, str], provider: str) -> int:
     """Return the port of ours to which a provider's requests go, 0 when they go elsewhere."""
-    route = f"{NAME}-" + re.sub(r"[^A-Za-z0-9_-]", "_", provider)
+    route = provider_route(NAME, provider)
     for text in _texts(environ):
         # The address itself, in its quotes: a route that begins alike is another provider's.
         for url in re.findall(rf'"(http://[^"\s]*/a/{re.escape(route)}/?)"', text):

@@ -39,9 +39,10 @@ def found_or_missing(facts: Facts, names: Sequence[str] | None) -> tuple[KnownAg
     wanted = tuple(names or facts.found_names)
     absent = [name for name in wanted if name not in facts.found_names]
     if absent or not wanted:
-        titles = " and ".join(facts.title_of(name) for name in absent or facts.agent_names)
+        named = absent or facts.agent_names
+        titles = " and ".join(facts.title_of(name) for name in named)
         raise Missing(
-            f"{titles} is not on this machine.",
+            f"{titles} {'is' if len(named) == 1 else 'are'} not on this machine.",
             hint="Install it, start it once, then run this again.",
             code="agent-missing",
         )

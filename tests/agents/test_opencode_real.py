@@ -21,8 +21,10 @@ from openmem.base.frame import FRAME_OPEN
 from openmem.context.session import read_registration
 from openmem.hook.delivery import last_delivery
 from openmem.hook.texts import session_start_text
+from tests.fakes.anthropic_server import FakeAnthropic
 from tests.fakes.opencode import needs_opencode
 from tests.fakes.opencode_scene import OpenCodeScene, an_opencode_scene, outputs_of, texts_of
+from tests.fakes.responses_server import FakeResponses
 from tests.fakes.script import play
 
 pytestmark = [pytest.mark.timeout(600), needs_opencode]
@@ -160,6 +162,23 @@ def test_a_long_session_is_trimmed_and_nothing_is_lost(scene: OpenCodeScene) -> 
     assert busts <= {None, "", "trim"}
 
 
+def test_opencode_compacts_and_goes_on_and_nothing_is_stored_twice(scene: OpenCodeScene) -> None:
+    """Facts 3.4: a summary tells the history over as one text, all of which is stored already."""
+    scene.install("--agent", "opencode")
+    sid = scene.run(play("the staging host is heron-42", {"say": "Noted."})).session_id
+    full = {"prompt_tokens": 199_000}
+    scene.run(play("nearly full", {"say": "Full.", "usage": full}), resume=sid)
+    scene.run(play("and once more", {"say": "Yes."}), resume=sid)
+    summed = [r for r in scene.service.records if b"context summarization agent" in r.request.body]
+    assert summed, "OpenCode made no summary"
+    assert "heron-42" not in "\n".join(texts_of(scene.bodies[-1]))
+    said = [row["text"] for row in scene.rows(sid) if row["role"] != "system"]
+    assert len([text for text in said if "heron-42" in text]) == 1
+    assert said[-1] == "Yes."
+    assert [hit["session_id"] for hit in scene.found("heron-42")] == [sid]
+    assert "fail_open" not in {event["kind"] for event in scene.events(sid)}
+
+
 def test_the_command_asks_for_a_trim_and_the_model_is_told(scene: OpenCodeScene) -> None:
     """Issue 4: a person asks for a trim; nothing can stand in place of a reply in OpenCode."""
     scene.install("--agent", "opencode")
@@ -219,6 +238,45 @@ def test_a_hook_that_hangs_delays_the_prompt_by_its_limit_only(scene: OpenCodeSc
     launcher.write_text("#!/bin/sh\nexec sleep 60\n")
     done = scene.opencode.run(play("hello", {"say": "Good day."}), timeout_seconds=50)
     assert done.said == ["Good day."]
+
+
+WIRED = """{
+  "model": "{model}",
+  "small_model": "{model}",
+  "provider": { "{provider}": { "options": { "baseURL": "{url}", "apiKey": "a-fake-key" } } }
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("provider", "model"),
+    [("anthropic", "anthropic/claude-sonnet-4-5"), ("openai", "openai/gpt-5.1")],
+)
+def test_a_provider_of_another_wire_format_is_recorded_and_trimmed_alike(
+    tmp_path: Path, provider: str, model: str
+) -> None:
+    """Issue 7 part 2: base URL per provider in use; Messages and Responses beside Chat."""
+    made: FakeAnthropic | FakeResponses = (
+        FakeAnthropic() if provider == "anthropic" else FakeResponses()
+    )
+    with made as service:
+        url = service.url_of("default") if isinstance(service, FakeAnthropic) else service.url
+        text = WIRED.replace("{provider}", provider).replace("{model}", model)
+        with an_opencode_scene(tmp_path, text.replace("{url}", f"{url}/v1")) as scene:
+            scene.openmem("config", "set", "trim.soft_tokens", "14000")
+            scene.install("--agent", "opencode")
+            sid = scene.run(play("the staging host is heron-42", {"say": "Noted."})).session_id
+            long_turns(scene, sid, range(1, 7))
+            found = [row["text"] for row in scene.rows(sid)]
+            assert "Task 6 is done." in found and any("1000450" in text for text in found)
+            kinds = [event["kind"] for event in scene.events(sid)]
+            assert "trim" in kinds and "fail_open" not in kinds
+            route = f"opencode-{provider}"
+            status = scene.data("proxy", "status")
+            assert status["upstream"][route] == f"{url}/v1"
+            sent = [r for r in service.records if r.request.body]
+            assert {r.status for r in sent} == {200}
+            assert POINTER in sent[-1].request.plain_body.decode()
 
 
 def test_everything_comes_back_to_the_byte(scene: OpenCodeScene) -> None:

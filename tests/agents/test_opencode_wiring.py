@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from openmem.agents.base import AGENTS, Wanted
 from openmem.agents.launchers import HOOK, MCP, launcher_path
 from openmem.base.errors import Refused
+from openmem.hook import opencode
 from openmem.plan.apply import apply
 from openmem.plan.edit.jsonc import JsonText
 from tests.fakes.any_person import AnyPerson, a_person
@@ -125,6 +126,23 @@ def test_every_provider_in_use_has_a_route_of_its_own_and_no_other(home: Path) -
     found = value(person.home / CONFIG / "opencode.json")["provider"]
     assert {name for name, one in found.items() if one} == {"anthropic", "openrouter", "groq"}
     assert person.wired().unrouted == ()
+
+
+def test_two_providers_whose_names_look_alike_in_a_path_keep_apart(home: Path) -> None:
+    """Ours: one route leads to one upstream."""
+    person = a_person("opencode", home, has_own=False)
+    providers = {
+        name: {"options": {"baseURL": f"https://{number}.example/v1"}}
+        for number, name in enumerate(("my/p", "my_p", "my.p"))
+    }
+    person.write(f"{CONFIG}/opencode.json", json.dumps({"provider": providers}))
+    routes = {one.route: one.upstream for one in person.detect().addresses}
+    assert len(routes) == 3 and routes["opencode-my_p"] == "https://1.example/v1"
+    person.wire()
+    assert sorted(person.wired().routes) == sorted(routes)
+    environ = {"HOME": str(home)}
+    for name in providers:
+        assert opencode.port_in_settings(environ, name) == 8913
 
 
 def test_an_address_from_the_shell_is_an_upstream_and_ours_never_is(person: AnyPerson) -> None:

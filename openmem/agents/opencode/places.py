@@ -19,7 +19,6 @@ COMMAND = "smart-compact"
 SCHEMA = "https://opencode.ai/config.json"
 # What the plug-in takes part in; it is one file, so they are there together or not at all.
 EVENTS = ("chat.message", "session.idle")
-ROUTE_PREFIX = f"{NAME}-"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,10 +13,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from openmem.agents.agent import Address
-from openmem.agents.opencode.places import ROUTE_PREFIX, Places
+from openmem.agents.opencode.places import NAME, Places
 from openmem.agents.reading import read_json, read_or_none, table_at, text_at, value_at
 from openmem.base.errors import OpenmemError
-from openmem.base.route import routed_port
+from openmem.base.route import provider_route, routed_port
 from openmem.plan.action import Json, Keys
 from openmem.plan.system import System
 
@@ -64,7 +64,6 @@ _KNOWN: Mapping[str, tuple[str, str, str, str]] = {
 }
 _UNKNOWN = ("", "", "", "")
 _SUBSTITUTE = re.compile(r"\{env:([^}]+)\}")
-_FOREIGN = re.compile(r"[^A-Za-z0-9_-]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,8 +79,8 @@ class Provider:
 
     @property
     def route(self) -> str:
-        """Its name in the proxy's path; one that a path cannot hold is written otherwise."""
-        return ROUTE_PREFIX + _FOREIGN.sub("_", self.name)
+        """Its name in the proxy's path."""
+        return provider_route(NAME, self.name)
 
     @property
     def place(self) -> Keys:
