@@ -71,6 +71,9 @@ UNTRIMMABLE = {
     "an unknown role": _whole('{"role":"narrator","content":"x"}'),
     "a key twice at the top": _whole()[:-1] + b',"max_tokens":9}',
     "an entry that is no message": _whole('"just a text"'),
+    "a summary of the provider's own": _whole(
+        '{"role":"assistant","content":[{"type":"compaction","content":"So far: x"}]}'
+    ),
     "a lone surrogate": _whole('{"role":"user","content":"\\ud83d"}'),
     "a number beyond any": _whole('{"role":"user","content":[{"type":"x","n":1e400}]}'),
 }

@@ -74,6 +74,9 @@ class MessagesFormat:
         role, content = message.get("role"), _blocks(message.get("content"))
         if role not in ("user", "assistant", "system"):
             raise NotTrimmable("a message has an unknown role")
+        if any(block.get("type") == "compaction" for block in content):
+            # The provider leaves out what stands before it, and thinking is bound to it as it is.
+            raise NotTrimmable("the provider compacts this conversation itself")
         blocks = _without_nudge(role, content) if is_last else content
         spoken = [block for block in blocks if block.get("type") not in _THINKING]
         weight, pictures = _weigh(raw, content)
