@@ -124,6 +124,7 @@ HARMLESS_MARKUP = (
     "<Token>identifier</Token><token>{token}</token><password>${env.PW}</password>",
     '<input id="token-name" name="token_name" value="my-service">',
     "<passwordPolicy>required</passwordPolicy><td class='token'>return</td>",
+    "http://localhost:3000?email=ola@acme.io and https://acme.io:8443/x?to=a@b.c",
     "<key>PasswordHint</key>\n<string>hidden</string>",
     '<setting name="tokenLifetime" value="3600"/>',
     "<PasswordField>Forgot</PasswordField><secret>  </secret>",

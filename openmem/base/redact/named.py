@@ -16,6 +16,7 @@ from openmem.base.redact.refusals import (
     is_no_plain_password,
     is_no_said_password,
     is_no_setting,
+    is_no_url_password,
     is_no_value,
     is_placeholder,
 )
@@ -47,7 +48,7 @@ NAMED_RULES: tuple[OwnRule, ...] = (
         name="url-password",
         keywords=("://",),
         group=1,
-        refuse=is_masked,
+        refuse=is_no_url_password,
         pattern=r"(?i:\b[a-z][a-z0-9+.-]{1,20}://)[^\s:/@\"'<>]{0,128}:([^\s/\"'<>]{1,256})@",
     ),
     OwnRule(

@@ -33,6 +33,7 @@ _WORDS_OF_CODE = re.compile(r"[._:/?&|$!;,-]+")
 _LONGEST_WORD = 48  # of a name in code; also what keeps the next pattern's steps few
 _WORD_OF_CODE = re.compile(r"[A-Za-z]*[0-9]{0,4}(?:[A-Z][a-z]{2,30}[A-Za-z]*)?[0-9]{0,4}[a-z]{0,3}")
 _CAMEL = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[0-9]+")
+_PORT = re.compile(r"^[0-9]{2,5}[?#,;&]")
 _PASSWORD_NAME = re.compile(
     r"(?i)(?:pass(?:word|wd|phrase|code)|pwd|(?<![a-z])pass(?:in|out)?|_pass|storepass|keypass)"
     r"[0-9]{0,2}['\"`\s]*(?:[:=>]|\bis\b|\bto\b|\s|$)"
@@ -76,6 +77,11 @@ def is_placeholder(secret: str, match: str, line: str) -> bool:
 
 def is_masked(secret: str, match: str, line: str) -> bool:
     return "REDACTED" in secret or "${" in secret or is_placeholder(secret, match, line)
+
+
+def is_no_url_password(secret: str, match: str, line: str) -> bool:
+    """Return whether what stands between a colon and an @ is a port with what follows it."""
+    return bool(_PORT.match(secret)) or is_masked(secret, match, line)
 
 
 def is_example(secret: str, match: str, line: str) -> bool:
