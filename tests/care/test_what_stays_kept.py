@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 
 from openmem.base.errors import StoreUnavailable
 from openmem.base.paths import Paths
+from openmem.context.care import forget as forget_module
 from openmem.context.care.forget import forget_rows, forget_session, forget_word
 from openmem.context.care.places import others_matching
 from openmem.context.care.select import rule_of, select_literal, select_pattern, select_rows
@@ -168,3 +170,25 @@ def test_a_tools_name_and_a_folders_are_no_hiding_places(paths: Paths, home: Pat
     forget_session(paths, KEY, "s")
     assert not [p for p in Path(paths.state_dir).rglob("*") if p.is_file() and b"zebra" in
                 p.read_bytes()]  # fmt: skip
+
+
+def test_one_session_that_fails_hides_neither_itself_nor_what_went_before(
+    paths: Paths, recorder: Recorder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ours: a receipt that is lost with an error would hide what is gone for good."""
+    for sid in ("one", "two", "three"):
+        recorder.record_request(sid, incoming([user(f"zebra in {sid}")]))
+    recorder.close()
+    real = forget_module.open_for_writing
+    second = select_pattern(paths, "zebra").selected[1].entry.session_id
+
+    def fails_once(paths: Paths, sid: str, *, busy_seconds: float) -> sqlite3.Connection:
+        if sid == second:
+            raise StoreUnavailable("the disk is full; session two cannot be stored.")
+        return real(paths, sid, busy_seconds=busy_seconds)
+
+    monkeypatch.setattr(forget_module, "open_for_writing", fails_once)
+    receipt = forget_rows(paths, KEY, select_pattern(paths, "zebra"))
+    assert (receipt.rows, receipt.failed, receipt.is_done) == (2, (second,), False)
+    assert "disk is full" in receipt.left[0]
+    assert [e.entry.session_id for e in select_pattern(paths, "zebra").selected] == [second]

@@ -364,7 +364,8 @@ _KEYS = {
     ("forget", "--pattern", "quokka", "--dry-run"): {"rows", "copies", "left", "dry_run"},
     ("forget", "--session", "aaaa", "--dry-run"): {"sessions", "left", "dry_run"},
     ("forget", "--pattern", "quokka", "--yes"): {
-        "sessions", "rows", "lines", "blobs", "files", "tombstones", "masked", "pending", "left",
+        "sessions", "rows", "lines", "blobs", "files", "tombstones", "masked", "pending", "failed",
+        "left",
     },
 }  # fmt: skip
 

@@ -333,4 +333,4 @@ def _told(run: Run, receipt: ForgetReceipt, left: list[str] | None = None) -> Re
     receipt = replace(receipt, left=(*receipt.left, *(left or ())))
     data = {k: list(v) if isinstance(v, tuple) else v for k, v in asdict(receipt).items()}
     lines = receipt_lines(receipt, run.paths.home, run.console.width)
-    return Result(data=data, lines=tuple(lines), exit_status=FAILED if receipt.pending else 0)
+    return Result(data=data, lines=tuple(lines), exit_status=0 if receipt.is_done else FAILED)

@@ -59,7 +59,8 @@ def forget_rows(
             if not receipt.sessions:
                 raise
             # What went before is gone for good: a receipt that is lost with an error hides that.
-            receipt += ForgetReceipt(left=(error.message,))
+            failed = (choice.entry.session_id,)
+            receipt += ForgetReceipt(failed=failed, left=(error.message,))
             continue
         receipt += done
         blobs.update(erased.blobs)
@@ -245,8 +246,14 @@ def forget_sessions(paths: Paths, key: bytes, sids: Iterable[str]) -> ForgetRece
     """Remove several sessions; one that somebody else removed meanwhile is passed over."""
     receipt = ForgetReceipt()
     for sid in sids:
-        with contextlib.suppress(NotFound):
+        try:
             receipt += forget_session(paths, key, sid)
+        except NotFound:
+            continue
+        except StoreUnavailable as error:
+            if not receipt.sessions:
+                raise
+            receipt += ForgetReceipt(failed=(sid,), left=(error.message,))
     return receipt
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 class ForgetReceipt:
     """What was forgotten. `pending`: sessions whose freed bytes a reader still holds.
 
+    `failed`: sessions in which nothing could be changed; what came before them is gone.
     `left`: places that hold it still, each with the reason.
     """
 
@@ -20,7 +21,13 @@ class ForgetReceipt:
     tombstones: int = 0
     masked: int = 0
     pending: tuple[str, ...] = ()
+    failed: tuple[str, ...] = ()
     left: tuple[str, ...] = ()
+
+    @property
+    def is_done(self) -> bool:
+        """Whether all that was asked for is gone from the stores."""
+        return not (self.pending or self.failed)
 
     def __add__(self, other: ForgetReceipt) -> ForgetReceipt:
         return ForgetReceipt(
@@ -32,5 +39,6 @@ class ForgetReceipt:
             tombstones=self.tombstones + other.tombstones,
             masked=self.masked + other.masked,
             pending=tuple(dict.fromkeys(self.pending + other.pending)),
+            failed=tuple(dict.fromkeys(self.failed + other.failed)),
             left=tuple(dict.fromkeys(self.left + other.left)),
         )

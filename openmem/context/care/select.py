@@ -133,8 +133,8 @@ def masked_before(paths: Paths, literal: str, key: bytes) -> int:
 def select_rows(paths: Paths, entry: Entry, seqs: Iterable[int]) -> Selection:
     """Return rows of a session by their number, and the same rows of other sessions.
 
-    A fork of a conversation holds them, too. Failed when there is no such row, or one of them was
-    forgotten before: then nothing is selected.
+    A fork of a conversation holds them, too. Rows that were forgotten before are passed over.
+    Failed when there is no such row: then nothing is selected.
     """
     wanted = sorted(set(seqs))
     with open_entry(entry) as reader:
