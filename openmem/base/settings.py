@@ -375,13 +375,20 @@ SETTINGS: tuple[Setting, ...] = (
         help="Who answers then: the model of model.*, or Claude Code's own command line, once.",
     ),
     Setting(
+        name="memory.draw_statements",
+        kind="bool",
+        default=False,
+        narrows="off",
+        help="Let that model draw lasting facts out of each kept turn; they wait for review.",
+    ),
+    Setting(
         name="memory.daily_tokens",
         kind="int",
         default=100_000,
         minimum=0,
         maximum=100_000_000,
         narrows="lower",
-        help="At most so many tokens a day are spent by memory_reflect.",
+        help="At most so many tokens a day are spent on that model.",
     ),
     Setting(
         name="mcp.tools",

@@ -32,7 +32,7 @@ from openmem.memory.model import Actor, normalised
 from openmem.memory.notes import sweep_notes
 from openmem.memory.opening import open_memories
 from openmem.memory.retain import Utterance, age_out, keep_said
-from openmem.memory.scope import scope_of
+from openmem.memory.scope import Scope, scope_of
 
 LATE_SECONDS = 4.0
 VECTOR_SECONDS = 120.0
@@ -106,9 +106,29 @@ def keep(order: Order, paths: Paths, *, late_seconds: float = LATE_SECONDS) -> i
         finally:
             memories.close()
         write_cursor(paths, order.sid, order.transcript, reading.cursor)
+    if config.flag("memory.draw_statements") and kept.kept:
+        _draw(paths, config, scope, kept.after_row)
     if config.flag("memory.vectors"):
         _fill_vectors(paths, config, scope.bank)
     return kept.kept
+
+
+def _draw(paths: Paths, config: Config, scope: Scope, after_row: int) -> None:
+    """Let the person's model name what is worth remembering of the turn, if one is named."""
+    from openmem.memory.drawing import draw_statements
+    from openmem.memory.model_route import route_of
+    from openmem.memory.spend import Budget
+
+    memories = open_memories(paths, config=config)
+    try:
+        route = route_of(config, paths.environ, use="memory.draw_statements")
+        if route is not None:
+            budget = Budget(paths, config.number("memory.daily_tokens"))
+            draw_statements(memories, scope, after_row=after_row, route=route, budget=budget)
+    except OpenmemError as error:
+        note(paths, "keep", scope.actor.name, f"no statements drawn: {error.code}")
+    finally:
+        memories.close()
 
 
 def _fill_vectors(paths: Paths, config: Config, bank: str) -> None:

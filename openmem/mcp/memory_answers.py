@@ -164,7 +164,8 @@ def _history(desk: Desk, arguments: Arguments) -> str:
 
 
 def _reflect(desk: Desk, arguments: Arguments) -> str:
-    from openmem.memory.reflect import reflect, route_of
+    from openmem.memory.model_route import route_of
+    from openmem.memory.reflect import reflect
     from openmem.memory.spend import Budget
 
     reflection = reflect(

@@ -41,9 +41,13 @@ class Utterance:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kept:
-    """How many passages were kept, and how many were there already or may not be kept."""
+    """How many passages were kept, and how many were there already or may not be kept.
+
+    `after_row`: of the session, behind which the new ones stand.
+    """
 
     kept: int = 0
+    after_row: int = 0
     known: int = 0
     forgotten: int = 0
     masked: int = 0
@@ -90,7 +94,7 @@ def keep_said(memories: Memories, scope: Scope, key: bytes, said: Sequence[Utter
     if kept:
         memories.deliver()
         note_place(memories.paths, scope.workspace, scope.bank)
-    return Kept(kept=kept, known=known, forgotten=forgotten, masked=masked)
+    return Kept(kept=kept, after_row=row, known=known, forgotten=forgotten, masked=masked)
 
 
 def age_out(memories: Memories, days: int) -> int:

@@ -18,7 +18,8 @@ from openmem.base.frame import FRAME_OPEN
 from openmem.hook.client import main as hook_main
 from openmem.memory.facade import Memories
 from openmem.memory.headless import ask_claude
-from openmem.memory.reflect import reflect, route_of
+from openmem.memory.model_route import route_of
+from openmem.memory.reflect import reflect
 from openmem.memory.spend import Budget, read_spend
 from openmem.memory.status import status_of
 from tests.fakes.anthropic_server import FakeAnthropic

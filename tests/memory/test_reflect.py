@@ -14,7 +14,8 @@ from openmem.base.config import load_config
 from openmem.base.errors import InvalidConfig
 from openmem.base.frame import FRAME_OPEN
 from openmem.memory.facade import Memories
-from openmem.memory.reflect import Reflection, Route, reflect, route_of
+from openmem.memory.model_route import Route, route_of
+from openmem.memory.reflect import Reflection, reflect
 from openmem.memory.spend import PAUSE_SECONDS, Budget, read_spend, spend_file
 from openmem.memory.status import status_of
 from tests.fakes.wire import HttpServer, Reply, Request

@@ -345,8 +345,8 @@ def reflect(
     """Answer from what is remembered; without a model the memories are the answer."""
     from openmem.cli.console import visible
     from openmem.cli.render.memory import memory_lines
+    from openmem.memory.model_route import route_of
     from openmem.memory.reflect import reflect as think
-    from openmem.memory.reflect import route_of
     from openmem.memory.spend import Budget
 
     run = run_of(context)
