@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sqlite3
 from collections.abc import Callable
@@ -15,13 +16,17 @@ import pytest
 from openmem.agents.transcripts.registry import READERS
 from openmem.base.installation import ensure_key
 from openmem.base.paths import Paths
-from openmem.context.store.masking import Masker
+from openmem.context.formats.messages import split_request
+from openmem.context.store.model import Incoming
+from openmem.context.store.recorder import Recorder
 from openmem.context.store.verify import verify
 from openmem.context.transcript import Reader
 from openmem.index.sessions.importing import Means, import_sources
 from openmem.index.sessions.report import Report
 from tests.fakes.agent_files import ClaudeFile, claude_path, lines, write
 
+SID = "11111111-2222-4333-8444-555555555555"
+OTHER = "66666666-2222-4333-8444-555555555555"
 POLICY = "version = 1\n[defaults.git]\nstore = true\nrecall = true\nretain = true\n"
 
 
@@ -99,5 +104,31 @@ def machine(home: Path, tmp_path: Path) -> Machine:
     return made
 
 
-def masker(machine: Machine) -> Masker:
-    return Masker(machine.paths, machine.key)
+def record(machine: Machine, sid: str, *messages: dict[str, Any], agent_id: str = "") -> None:
+    """Let the proxy's recorder see a request with these messages."""
+    body = json.dumps({"model": "m", "max_tokens": 9, "messages": messages}).encode()
+    recorder = Recorder(machine.paths, machine.key)
+    kind = "sub-agent" if agent_id else "main"
+    recorder.record_request(
+        sid,
+        Incoming(agent="claude-code", view=split_request(body), kind=kind, agent_id=agent_id),
+    )  # type: ignore[arg-type]
+    recorder.close()
+
+
+def messages_of(talk: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return a transcript's lines as the messages of a request; reminders and markers put in."""
+    found: list[dict[str, Any]] = []
+    for number, line in enumerate(talk):
+        message = {"role": line["message"]["role"], "content": line["message"]["content"]}
+        if number == 0:
+            text = message["content"]
+            message["content"] = [
+                {"type": "text", "text": "<system-reminder>\ndate\n</system-reminder>"},
+                {"type": "text", "text": text, "cache_control": {"type": "ephemeral"}},
+            ]
+        if found and found[-1]["role"] == message["role"] == "assistant":
+            found[-1]["content"] = [*found[-1]["content"], *message["content"]]
+        else:
+            found.append(message)
+    return found

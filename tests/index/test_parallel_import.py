@@ -78,7 +78,7 @@ def test_processes_beside_each_other_come_to_the_same(machine: Machine) -> None:
 def test_few_sources_need_no_other_process(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Ours: one group, or one processor."""
+    """Ours: one processor, one group, or nothing new."""
     lay(machine)
 
     def no_pool(*_: object, **__: object) -> None:
@@ -86,6 +86,7 @@ def test_few_sources_need_no_other_process(
 
     monkeypatch.setattr(parallel, "ProcessPoolExecutor", no_pool)
     assert run(machine, processes=1).added == 62
+    assert run(machine).unchanged == 8  # nothing is new
 
 
 def test_who_breaks_off_ends_every_process(machine: Machine) -> None:

@@ -1,13 +1,10 @@
-"""Sessions from agents' files into the store: once, whole, and only where the policy lets them."""
+"""Sessions from agents' files into the store: whole, and once, whoever was there first."""
 
 from __future__ import annotations
 
 import json
 import os
-import threading
-import time
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,23 +12,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from openmem.agents.transcripts.registry import READERS
-from openmem.context.care.forget import forget_rows, forget_word
-from openmem.context.care.select import select_literal, select_rows
-from openmem.context.care.sweep import due
-from openmem.context.formats.messages import split_request
 from openmem.context.search.engine import search
 from openmem.context.search.query import Query, Scope
-from openmem.context.session import Registration, write_registration
 from openmem.context.store.catalog import entry_of
-from openmem.context.store.model import Incoming
-from openmem.context.store.recorder import Recorder
 from openmem.context.transcript import Item, Mark, Piece, Source
 from openmem.index.sessions.cursors import cursors_file
-from openmem.index.sessions.report import Report
 from tests.fakes.agent_files import (
     claude_path,
     claude_talk,
-    codex_call,
     codex_lines,
     codex_path,
     copilot_events,
@@ -44,41 +32,7 @@ from tests.fakes.agent_files import (
     pi_entries,
     write,
 )
-from tests.index.conftest import Machine
-
-SID = "11111111-2222-4333-8444-555555555555"
-OTHER = "66666666-2222-4333-8444-555555555555"
-
-
-def record(machine: Machine, sid: str, *messages: dict[str, Any], agent_id: str = "") -> None:
-    """Let the proxy's recorder see a request with these messages."""
-    body = json.dumps({"model": "m", "max_tokens": 9, "messages": messages}).encode()
-    recorder = Recorder(machine.paths, machine.key)
-    kind = "sub-agent" if agent_id else "main"
-    recorder.record_request(
-        sid,
-        Incoming(agent="claude-code", view=split_request(body), kind=kind, agent_id=agent_id),
-    )  # type: ignore[arg-type]
-    recorder.close()
-
-
-def messages_of(talk: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return a transcript's lines as the messages of a request; reminders and markers put in."""
-    found: list[dict[str, Any]] = []
-    for number, line in enumerate(talk):
-        message = {"role": line["message"]["role"], "content": line["message"]["content"]}
-        if number == 0:
-            text = message["content"]
-            message["content"] = [
-                {"type": "text", "text": "<system-reminder>\ndate\n</system-reminder>"},
-                {"type": "text", "text": text, "cache_control": {"type": "ephemeral"}},
-            ]
-        if found and found[-1]["role"] == message["role"] == "assistant":
-            found[-1]["content"] = [*found[-1]["content"], *message["content"]]
-        else:
-            found.append(message)
-    return found
-
+from tests.index.conftest import OTHER, SID, Machine, messages_of, record
 
 # what comes in
 
@@ -354,241 +308,3 @@ def test_opencode_in_database_and_files_is_stored_once(machine: Machine) -> None
     report = machine.bring_in()
     assert report.added == 8 and len(machine.texts("ses_1")) == 8
     machine.check("ses_1")
-
-
-# what may not
-
-
-def test_a_denied_folder_leaves_nothing(machine: Machine, tmp_path: Path) -> None:
-    """Design, section 6 point 8: no row, no registration, no cursor, no name."""
-    secret = tmp_path / "secret"
-    write(secret / ".git/HEAD", b"ref: x\n")
-    machine.policy(f'version = 1\n[defaults.git]\nstore = true\n[[rules]]\npath = "{secret}"\n'
-                   "store = false\n")  # fmt: skip
-    machine.claude(SID, *claude_talk(SID, str(secret)))
-    write(
-        codex_path(machine.home, OTHER), lines(*codex_lines(OTHER, str(secret), item("user", "x")))
-    )
-    report = machine.bring_in()
-    assert report.sessions == {} and sum(report.denied.values()) == 2
-    for path in Path(machine.paths.state_dir).rglob("*"):
-        assert SID not in path.name and OTHER not in path.name
-        if path.is_file():
-            data = path.read_bytes()
-            assert SID.encode() not in data and str(secret).encode() not in data
-
-
-def test_what_the_hook_registered_goes_before_what_the_transcript_tells(machine: Machine) -> None:
-    """Design, section 6 point 9."""
-    write_registration(
-        machine.paths,
-        Registration(session_id=SID, agent="claude-code", cwd="/elsewhere", bank="",
-                     registered_at="2026-09-01T10:00:00Z"),
-    )  # fmt: skip
-    machine.claude(SID, *claude_talk(SID, str(machine.repo)))
-    report = machine.bring_in()
-    assert report.added == 0 and list(report.denied) == ["default for other folders"]
-
-
-def test_a_folder_of_another_machine_is_no_folder(machine: Machine) -> None:
-    """Ours: a Windows path, taken from where we stand, must not become part of a repository."""
-    machine.claude(SID, *claude_talk(SID, "C:\\exp\\site"))
-    report = machine.bring_in()
-    assert report.added == 0 and list(report.denied) == ["default for no folder known"]
-
-
-def test_secrets_are_masked_on_this_path_too(machine: Machine) -> None:
-    """Design, section 6 point 9."""
-    secret = "AKIA" + "Q3EGVTRWLZ5XKJ7M"
-    file = machine.file(SID)
-    machine.claude(SID, file.user(f"use {secret}"), file.call("t", f"export KEY={secret}"),
-                   file.result("t", f"ok {secret}"))  # fmt: skip
-    report = machine.bring_in()
-    assert report.sessions[SID].masked >= 3
-    for path in Path(machine.paths.state_dir).rglob("*"):
-        assert not path.is_file() or secret.encode() not in path.read_bytes()
-    machine.check(SID)
-
-
-def test_what_was_forgotten_does_not_come_back(machine: Machine) -> None:
-    """Design, section 6 point 7: rows by their keys, words wherever they stand."""
-    talk = claude_talk(SID, str(machine.repo))
-    machine.claude(SID, *talk, machine.file(OTHER).user("the name is quokkamarble"))
-    machine.bring_in()
-    entry = entry_of(machine.paths, SID)
-    assert entry is not None
-    seq = next(row["seq"] for row in machine.rows(SID) if row["text"] == "contents 1")
-    forget_rows(machine.paths, machine.key, select_rows(machine.paths, entry, [seq]))
-    word = "quokkamarble"
-    forget_word(machine.paths, machine.key, word, select_literal(machine.paths, word, machine.key))
-    for sid in (SID, OTHER):
-        os.unlink(f"{machine.paths.sessions_dir}/{sid}.v4.db")
-    os.unlink(cursors_file(machine.paths))
-    machine.bring_in()
-    assert "contents 1" not in machine.texts(SID) and "contents 2" in machine.texts(SID)
-    assert len(machine.rows(SID)) == 10
-    assert machine.texts(OTHER) and word not in machine.texts(OTHER)[0]
-    machine.check(SID, OTHER)
-
-
-# interruptions
-
-
-class Broken:
-    """A reader that is interrupted after so many pieces, once."""
-
-    agent, title = "claude-code", "Claude Code"
-
-    def __init__(self, after: int, fault: BaseException) -> None:
-        self.after, self.fault = after, fault
-        self.sources = READERS["claude-code"].sources
-        self.sources_in = READERS["claude-code"].sources_in
-        self.knows = READERS["claude-code"].knows
-
-    def read(self, source: Source, mark: Mark) -> Iterator[Item]:
-        for number, one in enumerate(READERS["claude-code"].read(source, mark)):
-            if number == self.after:
-                raise self.fault
-            yield one
-
-
-def test_an_import_that_is_broken_off_goes_on_where_it_was(
-    machine: Machine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Issue 7: interrupted; the rows before the last cursor are there, and none comes twice."""
-    monkeypatch.setattr("openmem.index.sessions.importing._CHECKPOINT_BYTES", 1)
-    file = machine.file(SID)
-    talk = [file.user(f"question {n} " + "x" * 400_000) for n in range(12)]
-    machine.claude(SID, *talk)
-    with pytest.raises(KeyboardInterrupt):
-        machine.bring_in(readers={"claude-code": Broken(11, KeyboardInterrupt())})
-    stored = len(machine.rows(SID))
-    assert 0 < stored < 12
-    report = machine.bring_in()
-    assert report.added == 12 - stored and len(machine.texts(SID)) == 12
-    machine.check(SID)
-
-
-def test_a_fault_in_one_file_hides_no_other(machine: Machine) -> None:
-    """Oddities: one bad file must never hide the rest."""
-    machine.claude(SID, *claude_talk(SID, str(machine.repo)))
-    broken = Broken(3, OSError(5, "Input/output error"))
-    write(codex_path(machine.home, OTHER),
-          lines(*codex_lines(OTHER, str(machine.repo), item("user", "go"))))  # fmt: skip
-    report = machine.bring_in(readers={**READERS, "claude-code": broken})
-    assert [entry.why for entry in report.unread] == ["Input/output error"]
-    assert report.unread[0].is_fault and report.sessions[OTHER].added == 1
-    assert machine.bring_in().sessions[SID].added + len(machine.rows(SID)) >= 10
-    assert len(machine.texts(SID)) == 10
-
-
-def test_two_imports_at_once_store_everything_once(machine: Machine) -> None:
-    """Issue 7: two imports at once."""
-    sids = [f"{n:08d}-2222-4333-8444-555555555555" for n in range(8)]
-    for sid in sids:
-        machine.claude(sid, *claude_talk(sid, str(machine.repo), turns=4))
-    reports: list[Report] = []
-    threads = [
-        threading.Thread(target=lambda: reports.append(machine.bring_in())) for _ in range(3)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(120)
-    assert sum(report.added for report in reports) == 8 * 20
-    assert all(len(machine.texts(sid)) == 20 for sid in sids)
-    machine.check(*sids)
-
-
-def test_an_import_beside_the_proxy_matches_anew(machine: Machine) -> None:
-    """Ours: the proxy writes to the session between two batches of the import."""
-    talk = claude_talk(SID, str(machine.repo))
-    machine.claude(SID, *talk)
-    readers = {"claude-code": _Meanwhile(lambda: record(machine, SID, *messages_of(talk[:7])))}
-    report = machine.bring_in(readers=readers)
-    assert report.added == 3 and report.known == 7
-    assert len([text for text in machine.texts(SID) if text != "date"]) == 10
-    machine.check(SID)
-
-
-class _Meanwhile(Broken):
-    """A reader during which something happens once."""
-
-    def __init__(self, act: Any) -> None:
-        super().__init__(-1, RuntimeError())
-        self.act = act
-
-    def read(self, source: Source, mark: Mark) -> Iterator[Item]:
-        for number, one in enumerate(READERS["claude-code"].read(source, mark)):
-            if number == 5 and self.act:
-                act, self.act = self.act, None
-                act()
-            yield one
-
-
-# the rest
-
-
-def test_a_dry_run_counts_and_writes_nothing(machine: Machine) -> None:
-    """Design, section 5: a dry run changes no file."""
-    talk = claude_talk(SID, str(machine.repo))
-    machine.claude(SID, *talk)
-    record(machine, OTHER, {"role": "user", "content": "x"})
-    record(machine, SID, *messages_of(talk[:4]))
-    before = {path: path.read_bytes() for path in Path(machine.paths.state_dir).rglob("*.*")}
-    report = machine.bring_in(is_dry=True)
-    after = {path: path.read_bytes() for path in Path(machine.paths.state_dir).rglob("*.*")}
-    assert (report.added, report.known) == (6, 4) and after == before
-    assert machine.bring_in().added == 6
-
-
-def test_since_leaves_older_sessions_where_they_are(machine: Machine) -> None:
-    """Issue 7: --since."""
-    old, new = (machine.claude(sid, *claude_talk(sid, str(machine.repo))) for sid in (SID, OTHER))
-    os.utime(old, (1_700_000_000, 1_700_000_000))
-    assert new.exists()
-    report = machine.bring_in(since=1_750_000_000)
-    assert list(report.sessions) == [OTHER] and report.older == 1
-
-
-def test_what_was_imported_stays_when_the_agent_deletes_its_files(machine: Machine) -> None:
-    """Users' report 48: transcripts 29, 31 and 400 days old, deleted after the import."""
-    now = time.time()
-    files = []
-    for number, days in enumerate((29, 31, 400)):
-        sid = f"{number:08d}-2222-4333-8444-555555555555"
-        files.append(machine.claude(sid, *claude_talk(sid, str(machine.repo))))
-        os.utime(files[-1], (now - days * 86_400,) * 2)
-    report = machine.bring_in()
-    assert report.added == 30
-    for file in files:
-        file.unlink()
-    assert machine.bring_in().places == 0
-    due_now = due(machine.paths, 30, now=now + 29 * 86_400)
-    assert (
-        due_now.sessions == () and len(due(machine.paths, 30, now=now + 31 * 86_400).sessions) == 3
-    )
-    assert all(len(machine.texts(sid)) == 10 for sid in report.sessions)
-
-
-def test_progress_ends_where_everything_is_read(machine: Machine) -> None:
-    """Issue 7: a progress bar."""
-    for sid in (SID, OTHER):
-        machine.claude(sid, *claude_talk(sid, str(machine.repo)))
-    seen: list[tuple[int, int]] = []
-    machine.bring_in(progress=lambda done, total, title: seen.append((done, total)))
-    assert seen == sorted(seen) and seen[-1][0] == seen[-1][1] > 0
-
-
-def test_a_rollout_without_an_id_is_named_after_its_file(machine: Machine) -> None:
-    """Oddities: catatafishen/agentbridge#40."""
-    write(
-        codex_path(machine.home, SID),
-        lines(
-            {"type": "turn_context", "payload": {"cwd": str(machine.repo)}},
-            {"type": "response_item", "payload": item("user", "go")},
-            *[{"type": "response_item", "payload": one} for one in codex_call("c", "ls", "a")],
-        ),
-    )
-    report = machine.bring_in()
-    assert list(report.sessions) == [SID] and report.added == 3

@@ -21,6 +21,7 @@ from multiprocessing.synchronize import Event
 
 from openmem.base.paths import Paths
 from openmem.context.transcript import Reader, Source
+from openmem.index.sessions.cursors import Cursors
 from openmem.index.sessions.importing import Means, group_of, import_sources
 from openmem.index.sessions.report import Report
 
@@ -35,8 +36,9 @@ def import_all(means: Means, sources: list[Source], report: Report, *, processes
     for source in sources:
         groups.setdefault(group_of(source), []).append(source)
     size = sum(source.size for source in sources)
-    count = min(processes, len(groups), MOST_PROCESSES)
-    if count < 2 or size < SMALL_BYTES:
+    new = _not_read_yet(means, sources)
+    count = min(processes, len({group_of(source) for source in new}), MOST_PROCESSES)
+    if count < 2 or sum(source.size for source in new) < SMALL_BYTES:
         return import_sources(means, sources, report)
     begun = time.monotonic()
     # The largest first, so that no process is left alone with it at the end.
@@ -44,6 +46,19 @@ def import_all(means: Means, sources: list[Source], report: Report, *, processes
     _in_processes(means, ordered, report, count, size)
     report.seconds += time.monotonic() - begun
     return report
+
+
+def _not_read_yet(means: Means, sources: list[Source]) -> list[Source]:
+    """Return the sources that are to be read: new, changed, and not too old."""
+    cursors = Cursors(means.paths, means.key, is_dry=True)
+    try:
+        return [
+            source
+            for source in sources
+            if source.modified_at >= means.since and cursors.get(source).stamp != source.stamp
+        ]
+    finally:
+        cursors.close()
 
 
 def _in_processes(
