@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 from openmem.base.paths import Paths
 from openmem.context.formats.messages import split_request
 from openmem.context.proxy.recording.splice import Splice, splice_of, stamps_of
-from openmem.context.proxy.recording.splicing import _Known, _spliced
+from openmem.context.proxy.recording.splicing import WHOLE, _Known, _spliced
+from openmem.context.session import Registration, write_registration
 from openmem.context.trim.estimate import Weight
 from openmem.context.trim.items import NotTrimmable
 from openmem.context.trim.limits import TrimSettings
@@ -66,7 +67,7 @@ class Pair:
         self.trim = trimmer(self.paths)
         self.known: _Known | None = None
         self.now = 0.0
-        self.spliced = self.full = self.cuts = 0
+        self.spliced = self.whole = self.full = self.cuts = 0
 
     def raw(self) -> bytes:
         return dumped(ordered(self.client.body(), late=self.late))
@@ -83,10 +84,11 @@ class Pair:
         mine = self.splice(raw)
         view = self.trim.view(FORM, Ask(sid=SID, body=raw, now=self.now))
         if mine is not None:
-            assert mine == view.body, "a splice differs from the full way"
-            assert not view.made_cut
+            assert mine == (view.body or WHOLE), "a splice differs from the full way"
+            assert not view.made_cut and not view.refusal
         self.spliced += mine is not None
-        self.full += mine is None and view.body is not None
+        self.whole += mine == WHOLE
+        self.full += mine is None
         self.cuts += view.made_cut
         # What the recorder says behind the request.
         request = split_request(raw)
@@ -100,7 +102,7 @@ class Pair:
         return view
 
     def _known(self, told: Splice | None, view: View) -> _Known | None:
-        if told is None or view.body is None:
+        if told is None:
             return None
         state = self.trim.state_of(SID, view.thread)
         if state.cut != view.cut:
@@ -108,7 +110,7 @@ class Pair:
         samples = tuple((sample.weight, sample.tokens) for sample in state.samples)
         # As it comes over the socket.
         said = json.loads(json.dumps(asdict(replace(told, samples=samples))))
-        return _Known(about={}, view=view.body, splice=said, at=self.now)
+        return _Known(about={}, view=view.body or WHOLE, splice=said, at=self.now)
 
     def restart(self) -> None:
         """Another process: the cut is on disk, nothing else is."""
@@ -117,10 +119,13 @@ class Pair:
     def full_way(self, raw: bytes) -> bytes | None:
         """Return what the full way would send, and leave no trace of having asked."""
         copy = self.home / "copy"
-        shutil.copytree(self.paths.sessions_dir, copy / ".local/share/openmem/context/sessions")
+        copy.mkdir()
+        if os.path.exists(self.paths.sessions_dir):
+            folder = copy / ".local/share/openmem/context/sessions"
+            shutil.copytree(self.paths.sessions_dir, folder)
         try:
             other = trimmer(Paths({"HOME": str(copy)}))
-            return other.view(FORM, Ask(sid=SID, body=raw, now=self.now)).body
+            return other.view(FORM, Ask(sid=SID, body=raw, now=self.now)).body or WHOLE
         except NotTrimmable:
             return None
         finally:
@@ -197,7 +202,7 @@ def test_a_splice_is_what_the_full_way_makes(home: Path, model: str, late: bool)
     for _ in walk(pair, random.Random(f"{model} {late}"), 40):
         pass
     assert pair.cuts >= 2
-    assert pair.spliced > pair.full
+    assert pair.spliced > pair.full and pair.whole > 5
 
 
 @settings(
@@ -214,6 +219,19 @@ def test_any_session_splices_to_the_same_bytes(
         pass
 
 
+def uncut(home: Path, *, late: bool = True) -> Pair:
+    """Return a pair before any cut whose next request is spliced: it goes as it comes."""
+    pair = Pair(home, ClaudeConversation(), late=late)
+    for number in range(5):
+        pair.client.say(f"task {number}")
+        pair.send(pair.client.call(f"do {number}"))
+        pair.client.results(["output line\n" * 100])
+        pair.send([{"type": "text", "text": "done"}])
+    pair.client.say("and now this")
+    assert pair.splice(pair.raw()) == WHOLE
+    return pair
+
+
 def steady(home: Path, *, late: bool = True, model: str = "claude-opus-5-5") -> Pair:
     """Return a pair behind a cut whose next request is spliced."""
     pair = Pair(home, ClaudeConversation(model=model), late=late)
@@ -228,7 +246,7 @@ def steady(home: Path, *, late: bool = True, model: str = "claude-opus-5-5") -> 
             break
     pair.client.answer(says)
     pair.client.say("and now this")
-    assert pair.splice(pair.raw()) is not None
+    assert pair.splice(pair.raw())
     return pair
 
 
@@ -285,13 +303,13 @@ CHANGES: dict[str, Note] = {
 }
 
 
-@pytest.mark.parametrize("late", [True, False])
+@pytest.mark.parametrize(("made", "late"), [(steady, True), (steady, False), (uncut, True)])
 @pytest.mark.parametrize("name", CHANGES)
 def test_what_else_a_request_may_be_is_the_same_both_ways(
-    home: Path, name: str, late: bool
+    home: Path, name: str, made: Callable[..., Pair], late: bool
 ) -> None:
     """Issue 4, Bad input: what we do not understand passes untouched; the decision is one."""
-    pair = steady(home, late=late)
+    pair = made(home, late=late)
     body = CHANGES[name](ordered(pair.client.body(), late=late))
     raw = dumped(body)
     mine = pair.splice(raw)
@@ -336,10 +354,43 @@ def test_where_a_cut_may_be_due_the_full_way_decides(home: Path) -> None:
     raw, known = pair.raw(), pair.known
     assert known is not None
     estimated = pair.trim.view(FORM, Ask(sid=SID, body=raw, now=pair.now)).tokens_before
-    known.splice["most_tokens"] = estimated + 1
+    assert known.splice["most_at_turn"] < known.splice["most_between"]
+    known.splice |= {"most_at_turn": estimated + 1, "most_between": 0}
     assert pair.splice(raw) is not None
-    known.splice["most_tokens"] = estimated
+    known.splice |= {"most_at_turn": estimated, "most_between": 1_000_000}
     assert pair.splice(raw) is None
+
+
+def test_inside_a_turn_the_hard_threshold_counts(home: Path) -> None:
+    """Issue 4, part 2: soft at a real user turn only, hard between tool rounds."""
+    pair = steady(home)
+    pair.send(pair.client.call("look"))
+    pair.client.results(["found\n" * 20])
+    raw, known = pair.raw(), pair.known
+    assert known is not None
+    estimated = pair.trim.view(FORM, Ask(sid=SID, body=raw, now=pair.now)).tokens_before
+    known.splice |= {"most_at_turn": 0, "most_between": estimated + 1}
+    assert pair.splice(raw) is not None
+    known.splice |= {"most_at_turn": 1_000_000, "most_between": estimated}
+    assert pair.splice(raw) is None
+
+
+def test_a_resumed_process_is_no_other_place(home: Path) -> None:
+    """Ours: each resume writes down its process; the folder is what the policy looks at."""
+    pair = steady(home)
+    values = {"session_id": SID, "agent": "claude-code", "bank": "", "registered_at": "t"}
+
+    def register(**more: Any) -> None:
+        write_registration(pair.paths, Registration(**values, **more))
+
+    register(cwd="/a", agent_pid=1)
+    assert pair.splice(pair.raw()) is None and pair.known is not None
+    pair.known.splice["stamps"] = list(stamps_of(pair.paths, SID))
+    assert pair.splice(pair.raw()) is not None
+    register(cwd="/a", agent_pid=2)
+    assert pair.splice(pair.raw()) is not None
+    register(cwd="/b", agent_pid=2)
+    assert pair.splice(pair.raw()) is None
 
 
 def test_a_changed_policy_or_registration_is_asked_anew(home: Path) -> None:
@@ -372,7 +423,7 @@ def test_no_splice_for_a_note_a_repair_or_a_first_request(home: Path) -> None:
     assert view.cut is not None and splice_of(FORM, request, view, ()) is not None
     noted = replace(view, cut=replace(view.cut, note="m1"))
     repaired = replace(view, asks_for_binding=True)
-    untrimmed = replace(view, body=None, cut=None)
+    untrimmed = replace(view, body=None)
     newest = replace(view, cut=replace(view.cut, anchor=len(request.messages)))
     for one in (noted, repaired, untrimmed, newest, replace(view, problem="damaged")):
         assert splice_of(FORM, request, one, ()) is None

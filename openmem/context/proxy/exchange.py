@@ -29,6 +29,7 @@ from openmem.context.proxy.recording.identity import (
 from openmem.context.proxy.recording.job import Job
 from openmem.context.proxy.recording.link import RecorderLink
 from openmem.context.proxy.recording.sent import FOR_CLEARING, FOR_THINKING, Sent
+from openmem.context.proxy.recording.splicing import WHOLE
 from openmem.context.proxy.refusal import Refusal
 from openmem.context.proxy.upstream import Upstream
 
@@ -180,6 +181,8 @@ class Exchange:
             spliced = await splicer.body_for(job.number, chunks, size)
             if spliced is not None:
                 job.body(chunks, spliced)
+                if spliced == WHOLE:
+                    return chunks
                 self._sent = Sent(body=spliced)
                 return [spliced]
             splicer.ask(job.number)
@@ -192,6 +195,7 @@ class Exchange:
         if sent.refusal:
             raise Refused(sent.refusal)
         if sent.body is None:
+            splicer.sent(job.number, WHOLE)
             return chunks
         self._sent = sent
         splicer.sent(job.number, sent.body)

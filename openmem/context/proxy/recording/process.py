@@ -238,7 +238,8 @@ class RecorderProcess:
                 job.differs = not self._recordings.was_spliced(
                     job.about, job.admitted, **json.loads(spliced)
                 )
-                job.may_be_repaired = job.admitted.view is not None
+                view = job.admitted.view
+                job.may_be_repaired = view is not None and view.body is not None
             outcome = self._recordings.request(job.about, job.admitted)
             job.admitted = job.admitted if job.may_be_repaired else None
         if isinstance(outcome, str):

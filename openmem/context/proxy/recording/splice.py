@@ -16,15 +16,22 @@ from __future__ import annotations
 
 import hashlib
 import os
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from openmem.base.paths import Paths
 from openmem.context.formats.view import NotUnderstood, RawMessage, RequestView
-from openmem.context.session import registration_file
+from openmem.context.session import read_registration
 from openmem.context.trim.ask import View
 from openmem.context.trim.estimate import Weight, estimate
-from openmem.context.trim.items import Envelope, NotTrimmable, WireFormat
+from openmem.context.trim.items import (
+    Envelope,
+    Item,
+    NotTrimmable,
+    WireFormat,
+    opens_real_turn,
+)
 from openmem.context.trim.limits import STOP_SHARE
 from openmem.context.trim.state import Sample
 
@@ -36,15 +43,17 @@ _LOOKED_BACK = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Splice:
-    """How a thread's next request is shown.
+    """How a thread's next request is shown. `is_whole`: as it comes, for there is no cut yet.
 
     `list_bytes`, `list_digest`: of the settled elements, from the list's beginning.
     `shown_from`, `shown_to`: the bytes of the last view that stand for them. `frame`: digest of
     what the request holds beside its messages. `weight`, `image_tokens`: of what stands for them.
-    `samples`: the reports (weight, tokens) that the estimate leans on. `most_tokens`: from there
-    on a cut may be due, or a refusal. `stamps`: of what decides whether the session is stored.
+    `samples`: the reports (weight, tokens) that the estimate leans on. `most_at_turn`,
+    `most_between`: tokens from which on a cut may be due, or a refusal, where a real turn begins
+    and elsewhere. `stamps`: of what decides whether the session is stored.
     """
 
+    is_whole: bool
     list_bytes: int
     list_digest: str
     shown_from: int
@@ -53,17 +62,21 @@ class Splice:
     weight: int
     image_tokens: int
     samples: tuple[tuple[int, int], ...]
-    most_tokens: int
+    most_at_turn: int
+    most_between: int
     stamps: tuple[int, ...]
 
-    def is_under(self, weight: Weight) -> bool:
-        """Return whether no cut can be due. `weight`: of what is shown behind the settled part."""
+    def rules_out_a_cut(self, weight: Weight, items: Sequence[Item]) -> bool:
+        """Return whether no cut can be due. `items`: behind the settled part; `weight`: theirs."""
+        if all(item.kind in ("system", "pinned") for item in items):
+            return False  # what the request ends with is not among them
+        most = self.most_at_turn if opens_real_turn(items) else self.most_between
         whole = Weight(
             characters=self.weight + weight.characters,
             image_tokens=self.image_tokens + weight.image_tokens,
         )
         samples = [Sample(weight=weight, tokens=tokens) for weight, tokens in self.samples]
-        return estimate(whole, samples) < self.most_tokens
+        return estimate(whole, samples) < most
 
 
 def splice_of(
@@ -73,13 +86,16 @@ def splice_of(
 
     `request` had `view`. The samples are the caller's to add, once the provider reported.
     """
-    sent, cut, limits = view.body, view.cut, view.thresholds
-    if sent is None or cut is None or limits is None or request.wire != "messages":
+    body, cut, limits = request.body, view.cut, view.thresholds
+    sent = body if view.body is None else view.body
+    if limits is None or request.wire != "messages" or (cut is None) is not (view.body is None):
         return None
     # A note beside the pointer may change between requests, and so may what is asked for besides.
-    if cut.note or view.problem or view.refusal or view.asks_for_binding or view.has_clearing:
+    if cut is not None and cut.note:
         return None
-    body, settled = request.body, _settled(request.messages, cut.anchor)
+    if view.problem or view.refusal or view.asks_for_binding or view.has_clearing:
+        return None
+    settled = _settled(request.messages, cut.anchor if cut is not None else 0)
     try:
         ranges = request.ranges() if settled else []
         if not ranges:
@@ -95,8 +111,9 @@ def splice_of(
         items = [form.item(raw, is_last=False) for raw in raws]
     except (NotUnderstood, NotTrimmable):
         return None
-    stop = int(limits.window * STOP_SHARE) if limits.proven else limits.soft
+    stop = int(limits.window * STOP_SHARE) if limits.proven else limits.hard
     return Splice(
+        is_whole=cut is None,
         list_bytes=end - start,
         list_digest=hashlib.sha256(memoryview(body)[start:end]).hexdigest(),
         shown_from=start,
@@ -105,7 +122,8 @@ def splice_of(
         weight=view.weight.characters - envelope.weight - sum(item.weight for item in items),
         image_tokens=view.weight.image_tokens - sum(item.image_tokens for item in items),
         samples=(),
-        most_tokens=min(limits.soft, stop),
+        most_at_turn=min(limits.soft, stop),
+        most_between=min(limits.hard, stop),
         stamps=stamps,
     )
 
@@ -142,12 +160,15 @@ def frame_of(envelope: Envelope) -> str:
 
 
 def stamps_of(paths: Paths, sid: str) -> tuple[int, ...]:
-    """Return what changes when the policy or a session's registration does."""
-    found: list[int] = []
-    for path in (paths.policy_file, registration_file(paths, sid)):
-        try:
-            status = os.stat(path)
-            found += (status.st_mtime_ns, status.st_size, status.st_ino)
-        except OSError:
-            found += (0, 0, 0)  # there is none, which is an answer, too
-    return tuple(found)
+    """Return what changes when the policy does, or where a session is registered.
+
+    Not when only its process is another one: each resume writes that down.
+    """
+    registration = read_registration(paths, sid)
+    place = f"{registration.agent}\0{registration.cwd}" if registration else ""
+    try:
+        status = os.stat(paths.policy_file)
+        policy = (status.st_mtime_ns, status.st_size, status.st_ino)
+    except OSError:
+        policy = (0, 0, 0)  # there is none, which is an answer, too
+    return (*policy, zlib.crc32(place.encode("utf-8", "surrogatepass")))

@@ -24,6 +24,7 @@ from typing import Any
 from openmem.base.paths import Paths
 
 _LOG = logging.getLogger("openmem.proxy")
+WHOLE = b""
 Key = tuple[str, str]
 """(session id, lane)"""
 _KEPT = 64
@@ -46,7 +47,8 @@ class _Known:
 
 @dataclass(slots=True, kw_only=True)
 class _Begun:
-    """A request under way. `view`: what was sent instead of it, None for nothing else."""
+    """A request under way. `view`: what was sent instead of it, `WHOLE` for the request itself,
+    None when that is not known."""
 
     key: Key
     about: Mapping[str, Any]
@@ -73,7 +75,8 @@ class Splicer:
         self._begun[number] = _Begun(key=key, about=about, at=time.monotonic())
 
     async def body_for(self, number: int, chunks: Sequence[bytes], size: int) -> bytes | None:
-        """Return what to send instead of a request, None when the recorder has to be asked."""
+        """Return what to send instead of a request, `WHOLE` for the request itself, None when the
+        recorder has to be asked."""
         begun = self._begun[number]
         known = self._known.get(begun.key)
         if known is None or self._asked[begun.key] or known.about != begun.about:
@@ -103,7 +106,7 @@ class Splicer:
         self._asked[begun.key] += 1
 
     def sent(self, number: int, view: bytes) -> None:
-        """Note what was sent instead of a request."""
+        """Note what was sent instead of a request, or `WHOLE`."""
         begun = self._begun.get(number)
         if begun is not None:
             begun.view = view
@@ -131,6 +134,8 @@ class Splicer:
         self._known.pop(key, None)
         if said is None or begun.view is None or not self._is_on:
             return
+        if said["is_whole"] is not (begun.view == WHOLE):
+            return  # what was sent is not what it was said of
         if not self._is_loaded:
             self._is_loaded = True
             asyncio.get_running_loop().run_in_executor(None, _load)
@@ -191,8 +196,10 @@ def _spliced(
         items = [form.item(raw, is_last=False) for raw in raws]
     except NotTrimmable:
         return None
-    if not splice.is_under(weight_of(envelope, items)):
+    if not splice.rules_out_a_cut(weight_of(envelope, items), items):
         return None
+    if splice.is_whole:
+        return WHOLE
     return b"".join((head, memoryview(known.view)[splice.shown_from : splice.shown_to], rest))
 
 
