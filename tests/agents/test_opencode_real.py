@@ -112,7 +112,11 @@ def test_a_resumed_session_sends_what_it_sent_before_and_is_not_told_twice(
     """Facts 4.3: only what OpenCode stores leaves the provider's prefix alone."""
     scene.install("--agent", "opencode")
     sid = scene.run(play("begin", {"say": "Begun."})).session_id
-    scene.run(play("and go on", shell("cat notes.txt"), {"say": "Gone on."}), resume=sid)
+    scene.openmem("memory", "add", "The mooring mast stands at quay 17-B.")
+    words = "at which quay does the mooring mast stand?"
+    scene.run(play(words, shell("cat notes.txt"), {"say": "Gone on."}), resume=sid)
+    recalled = ["quay 17-B" in "\n".join(texts_of(body)) for body in scene.bodies]
+    assert recalled == [False, True, True]
     histories = [body["messages"] for body in scene.bodies]
     for earlier, later in itertools.pairwise(histories):
         assert later[: len(earlier)] == earlier
