@@ -74,6 +74,7 @@ def test_every_command_says_what_it_does_its_effect_and_an_example() -> None:
         assert door.command_words(example.split()[1:]) == path
 
 
+@pytest.mark.timeout(900)  # every command once; seconds each where the machine is busy
 def test_help_fits_eighty_columns() -> None:
     """House style, CLI output."""
     for path, _ in commands():
