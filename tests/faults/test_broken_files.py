@@ -93,6 +93,7 @@ def broken(paths: Paths, request: pytest.FixtureRequest) -> Path:
 
 
 @pytest.mark.heavy
+@pytest.mark.timeout(900)  # fifteen commands; seconds each where the machine is busy
 def test_every_command_serves_the_other_session_and_faults_at_none(
     broken: Path, paths: Paths, run: Run
 ) -> None:
