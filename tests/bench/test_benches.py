@@ -104,7 +104,7 @@ def test_the_stream_bench_records_beside_the_stream(scratch: Path) -> None:
 def test_the_hook_bench_measures_both_ways(scratch: Path) -> None:
     """Issue 2, "Show it": by the socket, and standalone."""
     report = hook.run(repeats=2)
-    _is_whole(report, figures=6, limited=6)
+    _is_whole(report, figures=8, limited=8)
     assert os.listdir(scratch) == []
 
 
