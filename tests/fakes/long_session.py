@@ -140,11 +140,15 @@ class LongSession:
     @property
     def refused_by_us(self) -> list[str]:
         """What was refused of requests that we had changed."""
+        planned = self.scene.server.faults
+        refused = [
+            record
+            for record in self.records
+            if record.status == 400 and (RUN, record.number) not in planned
+        ]
         return [
             f"{record.number}: {refusal.message}"
-            for record, (_, refusal) in zip(
-                [r for r in self.records if r.status == 400], self.rules.refusals, strict=True
-            )
+            for record, (_, refusal) in zip(refused, self.rules.refusals, strict=True)
             if POINTER in _text(record)
         ]
 
