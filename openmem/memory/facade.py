@@ -214,6 +214,10 @@ class Memories(Looker):
         check_order(starts, ends)
         return self.ledger.set_validity(memory.id, starts, ends, scope.actor)
 
+    def is_untold(self, memory_id: str) -> bool:
+        """Return whether the provider was not told yet of the last change of a memory."""
+        return memory_id in self.ledger.waiting(self.provider.name)
+
     def deliver(self) -> Delivered:
         """Tell the provider what it has not been told yet."""
         return deliver(

@@ -96,7 +96,7 @@ def test_what_consolidation_ate_is_seen(home: Path, stand: Hindsight) -> None:
         bank.documents.clear()
     found = looked(paths)["provider-counts"]
     assert found.outcome == "warning" and "holds 3, hindsight only 0" in found.detail
-    assert "--migrate" in found.advice
+    assert "memory reindex" in found.advice
     assert migrate(ledger, provider, lambda line: None)[0].there == 3
     assert looked(paths)["provider-counts"].outcome == "ok"
     ledger.close()
@@ -217,3 +217,13 @@ def test_dimensions_are_those_that_the_stack_was_made_for(
         config = load_config(paths.config_file, paths.environ)
         (found,) = check_dimensions(RealSystem(paths.environ), paths, config, provider)
         assert found.outcome == outcome
+
+
+def test_a_server_that_is_down_hides_nothing_that_waits_for_it(home: Path) -> None:
+    """Seen as a user on 2026-11-30: with the server down, the doctor did not say what waits."""
+    paths = elsewhere(home, "http://127.0.0.1:9")
+    remembered(paths, 3, "hindsight")
+    found = looked(paths)
+    assert "3 things" in found["provider-outbox"].detail
+    assert found["provider"].outcome == "error"
+    assert "openmem up" not in found["provider"].advice, "it does not run here"

@@ -201,3 +201,28 @@ def test_uninstall_leaves_what_it_names_and_volumes_go_by_name_only(
     assert done.data["volumes"] == {"removed": [named], "left": list(volume_names(provider)[1:])}
     assert engine.state["volumes"] == [one for one in mine if one != named]
     assert machine.snapshot() == before
+
+
+def test_what_a_server_could_not_be_told_is_said_and_told_later(
+    machine: Machine, engine: FakeEngine
+) -> None:
+    """Seen as a user on 2026-11-30: with the server down, `memory add` said only "Remembered"."""
+    key = machine.home / "server.key"
+    key.write_text(KEY + "\n")
+    with stand_of("hindsight") as stand:
+        assert isinstance(stand, Hindsight)
+        words = ["setup", "--provider", "hindsight", "--provider-url", stand.url, "--no-proxy"]
+        words += ["--provider-key-file", str(key), "--store-other", "--yes", "--no-smoke-test"]
+        assert run(machine, engine, *words).status == 0
+        stand.instead = lambda asked: (503, {"detail": "down"})
+        first = run(machine, engine, "memory", "add", "Deploys need the VPN.", "--json")
+        assert first.status == 0 and first.data["is_told"] is False
+        said = run(machine, engine, "memory", "add", "Indent with tabs.")
+        assert "hindsight is told with the next memory" in said.err
+        stand.instead = None
+        last = run(machine, engine, "memory", "add", "Releases are cut on Tuesdays.", "--json")
+        assert last.data["is_told"] is True and len(texts_in(stand)) == 3
+        # The same provider once more is the same server, not a stack of our own.
+        again = run(machine, engine, "switch", "hindsight", "--migrate", "--yes", "--json")
+        assert again.status == 0 and again.data["migrated"][0]["there"] == 3
+    assert engine.state["asked"] == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,9 @@ import pytest
 import yaml
 
 from openmem.base.assets import asset_path
+from openmem.base.errors import Usage
 from openmem.memory.providers.server import OWN_USER, USUAL_PORTS
+from openmem.stack import pins as pins_module
 from openmem.stack.pins import pins, repinned
 from openmem.stack.plan import SERVICES
 from openmem.stack.render import compose_text, env_values, port_in
@@ -91,3 +94,21 @@ def test_a_pin_is_changed_in_table_and_templates_alike() -> None:
     text = repinned(text, known["mem0"], "v9.9.9")
     assert "mem0.git#v9.9.9:server" in text and "openmem-mem0:v9.9.9" in text
     assert "pgvector/pgvector:pg17" in text
+
+
+def test_the_script_changes_one_pin_in_a_checkout(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Issue 6, part 1: one table that a script can refresh."""
+    shutil.copytree(TEMPLATES, tmp_path / "templates")
+    monkeypatch.setattr(pins_module, "asset_path", lambda *parts: str(tmp_path.joinpath(*parts)))
+    assert pins_module.main(["cognee", "main-abc123"]) == 0
+    assert pins((tmp_path / "templates/pins.toml").read_text())["cognee"].tag == "main-abc123"
+    assert "cognee/cognee:main-abc123" in (tmp_path / "templates/compose/cognee.yaml").read_text()
+    for path in COMPOSE:
+        if path.stem != "cognee":
+            assert (tmp_path / "templates/compose" / path.name).read_text() == path.read_text()
+    with pytest.raises(Usage, match="no pin"):
+        pins_module.main(["nothing", "1"])
+    with pytest.raises(Usage, match="no tag"):
+        pins_module.main(["cognee", "a b"])

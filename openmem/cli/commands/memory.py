@@ -158,12 +158,17 @@ def add(
         return Result(data=data, lines=lines, notes=_masks(masked))
     with opened(run, scope, "write") as memories:
         added = memories.add(scope, text, bank=bank, valid_from=valid_from, valid_to=valid_to)
+        untold = memories.provider.name if memories.is_untold(added.memory.id) else ""
     lines = (f"Remembered as {added.memory.id}, {added.memory.trust}.",)
     return Result(
-        data={**record(added.memory), "masked": list(added.masked)},
+        data={**record(added.memory), "masked": list(added.masked), "is_told": not untold},
         lines=lines,
-        notes=_masks(added.masked),
+        notes=(*_masks(added.masked), *_untold(untold)),
     )
+
+
+def _untold(provider: str) -> tuple[str, ...]:
+    return (f"{provider} is told with the next memory; it did not answer.",) if provider else ()
 
 
 def _masks(kinds: tuple[str, ...]) -> tuple[str, ...]:

@@ -190,7 +190,7 @@ def switch(
     run.console.is_quiet = quiet
     words = locals()
     flags = {question.name: words[question.name] for question in PROVIDER_QUESTIONS}
-    if provider_url is None:
+    if provider_url is None and provider != _active(run):
         flags["provider_url"] = ""  # what is meant is a stack here, also after one elsewhere
     given = Given(flags={"provider": provider, **flags}, agents=(), takes_defaults=True)
     system = RealSystem(run.paths.environ)
@@ -286,6 +286,12 @@ def _migrated(run: Run, name: str) -> list[dict[str, Any]]:
         }
         for one in found
     ]
+
+
+def _active(run: Run) -> str:
+    from openmem.base.config import load_config
+
+    return load_config(run.paths.config_file, run.paths.environ).text("provider")
 
 
 def _own(run: Run) -> str:

@@ -45,6 +45,7 @@ def address_of(name: str, paths: Paths, config: Config | None = None) -> Address
         user=user if name == "cognee" else "",
         ca_file=config.text("server.ca_file"),
         seconds=float(seconds),
+        is_own=is_own,
     )
 
 

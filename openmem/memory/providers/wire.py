@@ -90,7 +90,7 @@ class Transport(Protocol):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Address:
     """Where a server is and how to be let in. `key`: a secret, "" for none; `user`: who logs in
-    with it, "" when it is a key of the API."""
+    with it, "" when it is a key of the API. `is_own`: it is the stack that openmem runs here."""
 
     provider: str
     url: str
@@ -98,6 +98,19 @@ class Address:
     user: str = ""
     ca_file: str = ""
     seconds: float = 30.0
+    is_own: bool = True
+
+    @property
+    def advice(self) -> str:
+        """What helps when it does not answer."""
+        if self.is_own:
+            return "Start it: openmem up. See what is wrong: openmem doctor"
+        return "See whether it runs there; what is remembered meanwhile is told to it later."
+
+    @property
+    def look(self) -> str:
+        """Where to see what it says."""
+        return "See what it says: openmem logs" if self.is_own else "See what it says there."
 
 
 class Link:
@@ -195,17 +208,17 @@ class Link:
                     continue
                 raise Unreachable(
                     f"provider {name} does not answer at {url} ({error}).",
-                    hint="Start it: openmem up. See what is wrong: openmem doctor",
+                    hint=self.address.advice,
                 ) from None
             except BrokenOff as error:
                 raise Unreachable(
                     f"provider {name} at {url} broke off ({error}).",
-                    hint="See what it says: openmem logs",
+                    hint=self.address.look,
                 ) from None
             except OutOfTime:
                 raise TimedOut(
                     f"provider {name} at {url} did not answer within {call.seconds:g} s.",
-                    hint="See what it does: openmem logs",
+                    hint=self.address.look,
                 ) from None
         raise AssertionError  # the loop's last turn returns or raises
 
@@ -232,7 +245,7 @@ class Link:
         return ServerFailed(
             f"provider {name} could not do it ({reply.status}){told}.",
             status=reply.status,
-            hint="See what it says: openmem logs",
+            hint=self.address.look,
             code="provider-model" if told else "",
         )
 

@@ -129,15 +129,17 @@ def _look(paths: Paths, name: str, provider: Provider) -> list[Finding]:
     try:
         return _seen(paths, name, provider)
     except OpenmemError as error:
-        return [
-            Finding(
-                name="provider",
-                outcome="error",
-                subject=f"provider {name}",
-                detail=error.message,
-                advice=error.hint,
-            )
-        ]
+        return [_failed(name, error)]
+
+
+def _failed(name: str, error: OpenmemError) -> Finding:
+    return Finding(
+        name="provider",
+        outcome="error",
+        subject=f"provider {name}",
+        detail=error.message.removeprefix(f"provider {name} "),
+        advice=error.hint,
+    )
 
 
 def _seen(paths: Paths, name: str, provider: Provider) -> list[Finding]:
@@ -151,7 +153,10 @@ def _seen(paths: Paths, name: str, provider: Provider) -> list[Finding]:
         if not banks and name not in SERVED:
             return []
         found = _outbox(name, waiting)
-        seen = [(bank, count, provider.status(bank)) for bank, count, _, _ in banks]
+        try:
+            seen = [(bank, count, provider.status(bank)) for bank, count, _, _ in banks]
+        except OpenmemError as error:
+            return [*found, _failed(name, error)]
         found.append(_reached(name, seen[0][2] if seen else provider.status("openmem-doctor")))
         unsent: dict[str, int] = {}
         for _, verb, _, bank, _ in waiting:
@@ -184,7 +189,7 @@ def _queue(name: str, bank: str, status: ProviderStatus, provider: Provider) -> 
             outcome="warning" if is_old else "info",
             subject=bank,
             detail=f"{what}{since}",
-            advice="openmem logs   says why; does its model answer?" if is_stuck else "",
+            advice="see what it says (openmem logs); does its model answer?" if is_stuck else "",
         )
     ]
 
@@ -241,6 +246,6 @@ def _bank(name: str, bank: str, wanted: int, status: ProviderStatus, unsent: int
             outcome="warning",
             subject=bank,
             detail=f"the ledger holds {wanted}, {name} only {status.memories}",
-            advice=f"tell it again what is missing: openmem switch {name} --migrate",
+            advice="tell it again what is missing: openmem memory reindex",
         )
     ]
