@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import os
 import time
@@ -79,6 +80,29 @@ def sync_dir(folder: str) -> None:
         pass  # network mounts refuse to sync a folder; the rename itself stands
     finally:
         os.close(descriptor)
+
+
+def remove_tree(path: str, *, timeout_seconds: float = 5.0) -> None:
+    """Remove a folder with all that is in it; what another process adds meanwhile goes too.
+
+    OSError when it cannot be removed, or is filled for that long.
+    """
+    import shutil  # hooks and the supervisor read this module and remove no folder
+
+    deadline = time.monotonic() + timeout_seconds
+    while True:
+        try:
+            shutil.rmtree(path)
+            return
+        except FileNotFoundError:
+            if not os.path.lexists(path):
+                return  # its owner was first
+            if time.monotonic() >= deadline:
+                raise
+        except OSError as error:
+            if error.errno != errno.ENOTEMPTY or time.monotonic() >= deadline:
+                raise
+        time.sleep(0.05)
 
 
 @contextlib.contextmanager

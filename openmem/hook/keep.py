@@ -36,6 +36,7 @@ from openmem.memory.scope import Scope, scope_of
 
 LATE_SECONDS = 4.0
 VECTOR_SECONDS = 120.0
+KEEPER_SECONDS = 10.0
 _POLL_SECONDS = 0.1
 _FIRST_BYTES = 2 << 20  # of a session that began before openmem was there
 _LOCK_SECONDS = 60.0
@@ -74,7 +75,8 @@ def main() -> int:
         keep(order, paths)
     except (OpenmemError, OSError, sqlite3.Error) as error:
         name = error.code if isinstance(error, OpenmemError) else type(error).__name__
-        note(paths, "keep", order.agent, f"not kept: {name}")  # the next turn tries again
+        if os.path.isdir(paths.state_dir):  # else openmem was removed meanwhile, and stays so
+            note(paths, "keep", order.agent, f"not kept: {name}")  # the next turn tries again
     return 0
 
 
@@ -190,6 +192,24 @@ def _digest_with(key: bytes) -> Callable[[bytes], str]:
     import hmac
 
     return lambda data: hmac.digest(key, b"cursor\0" + data, "sha256").hex()[:32]
+
+
+def wait_for_keepers(paths: Paths, *, seconds: float = KEEPER_SECONDS) -> bool:
+    """Wait until no child keeps a turn; False when one goes on longer than that."""
+    deadline = time.monotonic() + seconds
+    try:
+        names = os.listdir(cursors_of(paths))
+    except FileNotFoundError:
+        return True  # no turn was ever kept
+    for name in names:
+        if name.endswith(".lock"):
+            left = max(0.0, deadline - time.monotonic())
+            try:
+                with locked(f"{cursors_of(paths)}/{name}", timeout_seconds=left):
+                    pass
+            except Failed:
+                return False
+    return True
 
 
 # cursors

@@ -7,12 +7,11 @@ back. Invariant: reading changes nothing and needs no lock.
 from __future__ import annotations
 
 import os
-import shutil
 from dataclasses import dataclass
 from typing import Literal
 
 from openmem.base.errors import Refused
-from openmem.base.io import ABSENT, digest_of
+from openmem.base.io import ABSENT, digest_of, remove_tree
 from openmem.base.paths import Paths
 from openmem.plan.action import Keys
 from openmem.plan.edit.record import parse, still_stands
@@ -82,7 +81,7 @@ def purge(paths: Paths) -> tuple[str, ...]:
     """
     made = [folder for receipt in receipts(paths) for folder in receipt.state_dirs]
     if os.path.isdir(paths.state_dir):
-        shutil.rmtree(paths.state_dir)
+        remove_tree(paths.state_dir)
     stay: list[str] = []
     for folder in sorted(set(made), key=len, reverse=True):
         if os.path.isdir(folder):

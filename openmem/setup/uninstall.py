@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 
 from openmem.base.errors import Missing
 from openmem.base.paths import Paths
+from openmem.hook.keep import wait_for_keepers
 from openmem.host import lifecycle
 from openmem.plan.action import Action, Left, Plan, RemoveDir, RemoveFile, RunCommand, WriteFile
 from openmem.plan.apply import preview
@@ -148,9 +149,11 @@ def finish(paths: Paths, *, is_purge: bool) -> tuple[lifecycle.Stopped, tuple[Le
     if not is_purge:
         return stopped, ()
     socket_folder = os.path.dirname(paths.control_socket)
-    stay = list(purge(paths))
+    # The policy first: a child that keeps a turn then keeps nothing more, and is waited for.
     if os.path.isdir(paths.config_dir) and not os.path.islink(paths.config_dir):
         shutil.rmtree(paths.config_dir)
+    wait_for_keepers(paths)
+    stay = list(purge(paths))
     if not socket_folder.startswith(paths.state_dir) and os.path.isdir(socket_folder):
         shutil.rmtree(socket_folder)
     stay += [path for path in made if not _removed_if_empty(path)]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -12,6 +14,7 @@ from openmem.base.config import load_config
 from openmem.base.errors import EXIT_CODES, InvalidConfig, OpenmemError
 from openmem.base.frame import carries_own_text, escape_recalled, framed, is_own_tool
 from openmem.base.installation import ensure_key, read_key
+from openmem.base.io import remove_tree
 from openmem.base.paths import Paths, display
 from openmem.base.policy import decide, load_policy, may_read_bank
 from openmem.base.redact import redact
@@ -262,3 +265,30 @@ def test_common_secrets_are_masked_and_controls_stand() -> None:
         "https://example.org/a:b@c",
     ):
         assert redact(control, KEY).text == control
+
+
+def test_a_folder_that_is_filled_meanwhile_goes_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ours: `uninstall --purge` met a folder that a child was filling."""
+    folder = tmp_path / "f"
+    (folder / "sub").mkdir(parents=True)
+    real, late = shutil.rmtree, [folder / "sub/late", folder / "sub/later"]
+
+    def filled(path: str) -> None:
+        if late:
+            real(folder / "sub")
+            (folder / "sub").mkdir()
+            late.pop().write_text("x")
+            raise OSError(errno.ENOTEMPTY, "Directory not empty")
+        real(path)
+
+    monkeypatch.setattr(shutil, "rmtree", filled)
+    remove_tree(str(folder))
+    assert not folder.exists()
+    remove_tree(str(folder))  # nothing there is removed already
+    folder.mkdir()
+    late.append(folder / "sub/again")
+    (folder / "sub").mkdir()
+    with pytest.raises(OSError, match="not empty"):
+        remove_tree(str(folder), timeout_seconds=0.0)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -13,8 +15,10 @@ from pathlib import Path
 import pytest
 
 from openmem.base.frame import framed
+from openmem.base.io import ensure_private_dir, locked
+from openmem.base.paths import Paths
 from openmem.hook import keep as keeping
-from openmem.hook.keep import Order, keep, read_cursor
+from openmem.hook.keep import Order, cursors_of, keep, read_cursor, wait_for_keepers
 from openmem.memory.ledger import Ledger
 from openmem.memory.opening import open_memories
 from openmem.memory.recall import at_start
@@ -257,3 +261,28 @@ def test_a_turn_of_codex_is_kept_from_its_rollout(machine: Machine, transcript: 
         "user: What is the staging host?",
         "assistant: It is called heron-42.",
     ]
+
+
+def test_who_removes_openmem_waits_for_a_turn_that_is_being_kept(home: Path) -> None:
+    """Ours: `uninstall --purge` met a folder that a child was filling."""
+    paths = Paths(os.environ)
+    assert wait_for_keepers(paths, seconds=0.0)  # no turn was ever kept
+    folder = ensure_private_dir(cursors_of(paths))
+    with locked(f"{folder}/s-1.lock"):
+        assert not wait_for_keepers(paths, seconds=0.1)
+    assert wait_for_keepers(paths, seconds=0.1)
+
+
+def test_a_turn_that_ends_after_openmem_was_removed_leaves_nothing(
+    home: Path, tmp_path: Path
+) -> None:
+    """Design, section 6; ours: a child outlives the removal by a moment."""
+    order = {"sid": "s", "agent": "claude-code", "folder": str(tmp_path), "transcript": "/t"}
+    done = subprocess.run(
+        [sys.executable, "-m", "openmem.hook.keep"],
+        input=json.dumps(order).encode(),
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
+        timeout=30,
+        check=True,
+    )
+    assert done.returncode == 0 and not os.path.exists(Paths(os.environ).state_dir)
