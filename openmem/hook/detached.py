@@ -11,16 +11,13 @@ import contextlib
 import os
 import sys
 from collections.abc import Mapping
-from typing import Any
 
 from openmem.hook.revive import clean_environment
 
 LIMIT_BYTES = 60_000
-_NICENESS = 10
-# An agent that runs at a real-time priority does not lend it to what nobody waits for.
-_NO_HURRY: dict[str, Any] = (
-    {"scheduler": (os.SCHED_OTHER, os.sched_param(0))} if sys.platform == "linux" else {}
-)
+# The agent that ended its turn has work to do, and few processors to do it on. Said by the child
+# itself: whoever spawns one waits until it runs.
+_NO_HURRY = "os.nice(10); "
 _SCRIPT = 'exec 3<&0; "$@" <&3 3<&- >/dev/null 2>&1 &'
 
 
@@ -42,7 +39,6 @@ def start_detached(module: str, stdin: bytes, environ: Mapping[str, str]) -> Non
             clean_environment(environ),
             file_actions=streams,
             setpgroup=0,
-            **_NO_HURRY,
         )
     except BaseException:
         os.close(write_end)
@@ -74,7 +70,6 @@ def command(module: str) -> list[str]:
     """Return the argument list that runs a module of ours with this interpreter and this code."""
     root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     is_installed = os.path.basename(root) in ("site-packages", "dist-packages")
-    # The agent that ended its turn has work to do, and few processors to do it on.
-    code = f"import os, sys; os.nice({_NICENESS}); "
+    code = f"import os, sys; {_NO_HURRY}"
     code += "" if is_installed else f"sys.path.insert(0, {root!r}); "
     return [sys.executable, "-P", "-c", f"{code}from {module} import main; sys.exit(main())"]
