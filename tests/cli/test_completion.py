@@ -34,7 +34,7 @@ def test_bash_completes_commands_groups_and_options(home: Path) -> None:
         "--in-context",
         "--include-echo",
     }
-    assert completed(script, "setup", "--no-pr") == {"--no-proxy"}
+    assert completed(script, "setup", "--no-prox") == {"--no-proxy"}
     assert "--smoke-test" not in completed(script, "undo", "--")
 
 
