@@ -1,7 +1,7 @@
 """Real session files of agents, played again as streams of requests.
 
-The files are not part of this project: `OPENMEM_TEST_TRANSCRIPTS` names their folder, else
-`shared/data/transcripts` beside the checkout. Only what was said is taken; thinking is signed anew
+The files are not part of this project: `OPENMEM_TEST_TRANSCRIPTS` names their folder; without it
+there is nothing to read. Only what was said is taken; thinking is signed anew
 by the strict service, since the files' own signatures are of another one. What a service would
 refuse in any case is mended: a call whose result is missing goes, and the reverse.
 """
@@ -9,17 +9,13 @@ refuse in any case is mended: a call whose result is missing goes, and the rever
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tests.fakes.claude import _ORIGINAL_ENVIRON, CHECKOUT
-
-FOLDER = Path(
-    _ORIGINAL_ENVIRON.get("OPENMEM_TEST_TRANSCRIPTS", "")
-    or CHECKOUT.parent / "shared/data/transcripts"
-)
+FOLDER = Path(os.environ.get("OPENMEM_TEST_TRANSCRIPTS", "/nonexistent"))
 Block = dict[str, Any]
 
 

@@ -177,7 +177,7 @@ def _take_down(scene: Scene) -> list[str]:
     """Stop the proxy and end what is left; return the command lines of what had to be ended."""
     if (scene.state / "run").exists():
         scene.openmem("proxy", "stop", "--now")
-    left = scene.wait_for_no_process()
+    left = scene.wait_for_no_process(seconds=60.0)  # a kept turn's child gives way to all others
     lines = []
     for pid in left:
         with contextlib.suppress(OSError):  # it ended between the two looks

@@ -1,12 +1,13 @@
 """Every file in the folder of real session files: no crash, no good line lost, nothing twice.
 
-The files are not part of this project. What must be stored is counted here from the raw JSON, by
+The files are not part of this project; `OPENMEM_TEST_TRANSCRIPTS` names their folder. What must be stored is counted here from the raw JSON, by
 the standard library alone, and not with the readers.
 """
 
 from __future__ import annotations
 
 import json
+import os
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,11 +23,11 @@ from openmem.index.sessions.report import Report
 from tests.index.conftest import Machine
 
 OF_PROGRAM = ("<task-notification>", "<system-reminder>", "<local-command", "<command-name>")
-FOLDER = Path("/work/shared/data/transcripts")
+FOLDER = Path(os.environ.get("OPENMEM_TEST_TRANSCRIPTS", "/nonexistent"))
 Count = Counter[tuple[str, str]]
 
 pytestmark = pytest.mark.skipif(
-    not FOLDER.exists(), reason="no real session files here (2026-11-30)"
+    not FOLDER.exists(), reason="OPENMEM_TEST_TRANSCRIPTS names no folder (2026-11-30)"
 )
 
 

@@ -25,7 +25,9 @@ from tests.trim import test_trim_openai as responses
 pytestmark = [
     pytest.mark.heavy,
     pytest.mark.timeout(600),
-    pytest.mark.skipif(not FOLDER.exists(), reason="no real session files here (2026-11-30)"),
+    pytest.mark.skipif(
+        not FOLDER.exists(), reason="OPENMEM_TEST_TRANSCRIPTS names no folder (2026-11-30)"
+    ),
 ]
 
 SETTINGS = {"soft_tokens": 30_000, "hard_tokens": 45_000, "compress_tokens": 2_000}
