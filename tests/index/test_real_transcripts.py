@@ -1,7 +1,7 @@
 """Every file in the folder of real session files: no crash, no good line lost, nothing twice.
 
-The files are not part of this project; `OPENMEM_TEST_TRANSCRIPTS` names their folder. What must be stored is counted here from the raw JSON, by
-the standard library alone, and not with the readers.
+The files are not part of this project; `OPENMEM_TEST_TRANSCRIPTS` names their folder. What must be
+stored is counted here from the raw JSON, by the standard library alone, and not with the readers.
 """
 
 from __future__ import annotations
