@@ -15,10 +15,15 @@ from openmem.agents.agent import Detected
 from openmem.agents.claude_code import places as claude
 from openmem.agents.codex import places as codex
 from openmem.agents.codex.settings import read_toml_or_none
+from openmem.agents.cursor import places as cursor
 from openmem.agents.entries import hooks_in, mentions
 from openmem.agents.launchers import HOOK
+from openmem.agents.opencode import places as opencode
+from openmem.agents.opencode.settings import read_settings
 from openmem.agents.provider_mcp import MARK
 from openmem.agents.reading import list_at, read_or_none, table_at
+from openmem.base.errors import OpenmemError
+from openmem.base.paths import Paths
 from openmem.plan.action import Json
 from openmem.plan.system import System
 
@@ -75,8 +80,19 @@ def found_upstream(system: System, detected: Detected) -> list[Upstream]:
             *_enabled(is_on, found.config),
             *_servers(table_at(config, ("mcp_servers",)), found.config),
         ]
-    settings = read_or_none(system, detected.settings_file) if detected.settings_file else None
-    return list(_listed(settings, detected.settings_file))
+    if detected.name == opencode.NAME:
+        home = Paths(system.environ).home
+        try:
+            whole = read_settings(system, opencode.places_of(detected, system.environ, home)).whole
+        except OpenmemError:
+            return []  # as for the others: a file that cannot be read says nothing here
+        return list(_listed(whole, detected.settings_file))
+    if detected.name == cursor.NAME:
+        path = detected.settings_file
+        hooks = table_at(read_or_none(system, path), ("hooks",))
+        flat: dict[str, Json] = {event: [{"hooks": hooks[event]}] for event in hooks}
+        return list(_hooks({"hooks": flat}, path))
+    return []
 
 
 def _hooks(settings: Json, path: str) -> Iterator[Upstream]:

@@ -36,6 +36,10 @@ _STEPS: dict[tuple[str, str], tuple[str, str]] = {
         f"{_HINDSIGHT} install opencode --server self-hosted",
         f"{_HINDSIGHT} uninstall opencode",
     ),
+    ("hindsight", "cursor"): (
+        f"{_HINDSIGHT} install cursor-cli --server self-hosted",
+        f"{_HINDSIGHT} uninstall cursor-cli",
+    ),
     ("cognee", "claude-code"): (
         f"claude plugin marketplace add {_COGNEE} && claude plugin install cognee-memory@cognee",
         "claude plugin uninstall cognee-memory@cognee",
@@ -81,7 +85,7 @@ def plan_plugin(facts: Facts, name: str, provider: str, place: str) -> Plan:
     if (provider, name) not in _STEPS:
         raise Unsupported(
             f"{provider} has no plug-in for {title}.",
-            hint=f"Leave {title} out: --without {name}",
+            hint=f"Name the others: --agent {_first_other(facts, name)}",
             code="no-provider-plugin",
         )
     step = ManualStep(
@@ -89,6 +93,10 @@ def plan_plugin(facts: Facts, name: str, provider: str, place: str) -> Plan:
         why=f"{provider}'s own plug-in for {title}, which openmem does not install for you",
     )
     return Plan(actions=(step,))
+
+
+def _first_other(facts: Facts, name: str) -> str:
+    return next((one for one in facts.found_names if one != name), "claude-code")
 
 
 def place_of(paths: Paths, server: Server | None, provider: str) -> str:

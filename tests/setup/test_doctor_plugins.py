@@ -87,6 +87,21 @@ def test_codex_tells_of_plugins_by_their_marks(
     assert upstream("codex") == found
 
 
+def test_opencode_and_cursor_tell_of_plugins_by_their_marks(home: Path) -> None:
+    """Facts on upstream integrations, section 5; OpenCode's file takes comments."""
+    (home / ".config/opencode").mkdir(parents=True)
+    file = home / ".config/opencode/opencode.json"
+    file.write_text('{ // mine\n "plugin": ["@vectorize-io/opencode-hindsight@1.0.0", "x"]}')
+    assert upstream("opencode") == [("hindsight", "hooks")]
+    file.write_text('{"plugin": ["opencode-hindsight-theme"]}')
+    assert upstream("opencode") == []
+    (home / ".cursor").mkdir()
+    entry = {"command": "node ~/.hindsight/coding-agents/hooks/recall.mjs"}
+    hooks = {"version": 1, "hooks": {"beforeSubmitPrompt": [entry, {"command": "mine"}]}}
+    (home / ".cursor/hooks.json").write_text(json.dumps(hooks))
+    assert upstream("cursor") == [("hindsight", "hooks")]
+
+
 def test_two_that_recall_are_a_warning_with_both_ways_out(home: Path) -> None:
     """Issue 6, part 5: upstream plug-ins that would inject twice."""
     system, paths = RealSystem(os.environ), Paths(os.environ)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import socket
 import threading
 import tomllib
@@ -220,8 +221,11 @@ def test_a_dead_proxy_is_an_error_that_fix_mends(machine: Machine) -> None:
     assert machine.setup().status == 0
     assert machine("doctor", "--no-network").status == 0
     status = machine("proxy", "status", "--json").data
-    for pid in (status["supervisor_pid"], status["worker_pid"]):
-        os.kill(pid, 9)
+    both = (status["supervisor_pid"], status["worker_pid"])
+    # Held first: who of the two outlives the other for a moment starts it again.
+    for number in (signal.SIGSTOP, signal.SIGKILL):
+        for pid in both:
+            os.kill(pid, number)
     broken = machine("doctor", "--no-network", "--json")
     proxy = next(check for check in broken.data["checks"] if check["name"] == "proxy")
     assert broken.status == 1 and proxy["result"] == "error" and proxy["fixable"]
