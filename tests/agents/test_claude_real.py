@@ -235,6 +235,20 @@ def test_hooks_of_a_removed_installation_say_nothing(bench: Bench) -> None:
     assert "openmem" not in "\n".join(_texts(body["messages"]))
 
 
+def test_the_skill_is_listed_to_the_model(bench: Bench) -> None:
+    """Issue 7 part 4: when to search, which bank, how to correct, when to ask."""
+    bench.wire(hooks=None, proxy=None, mcp=None)
+    claude = Claude(
+        home=bench.person.home,
+        project=bench.project,
+        sink_url=bench.claude.sink_url,
+        base_url=bench.server.url_of("direct"),
+    )
+    assert claude.run("hello").status == 0
+    body = bench.server.of("direct")[0].json
+    assert "openmem: Find what was said" in "\n".join(_texts(body["messages"]))
+
+
 def test_claude_codes_own_writes_and_ours_live_together(bench: Bench) -> None:
     """Issue 2 part 2: the real Claude Code rewriting its own .claude.json meanwhile."""
     bench.claude.run("hello")  # makes its .claude.json

@@ -79,7 +79,7 @@ def test_a_wired_session_is_known_told_recorded_and_found(scene: CodexScene) -> 
     assert delivered is not None and (delivered.event, delivered.session_id) == ("stop", sid)
     first, *_, last = scene.bodies
     assert "mcp__openmem" in {tool.get("name") for tool in first["tools"]}
-    assert "skills/openmem/SKILL.md" in texts(first)
+    assert "- openmem: Find what was said" in texts(first)  # the skill
     for body in scene.bodies:
         assert texts(body).count(session_start_text(sid)) == 1
     outputs = [i["output"] for i in last["input"] if i["type"] == "function_call_output"]
