@@ -99,6 +99,21 @@ def _taken(system: System, paths: Paths, name: str, port: int) -> Finding:
     )
 
 
+def _open_in(folder: str) -> set[str]:
+    """Return what the descriptors of a process lead to, as far as they may be seen."""
+    targets: set[str] = set()
+    try:
+        descriptors = os.listdir(folder)
+    except OSError:
+        return targets  # somebody else's, or ended while we looked
+    for descriptor in descriptors:
+        try:
+            targets.add(os.readlink(f"{folder}/{descriptor}"))
+        except OSError:
+            continue  # closed while we looked, as the listing's own is
+    return targets
+
+
 def holder_of(port: int, proc: str = "/proc") -> int:
     """Return the process that listens on a port of this machine, 0 when it cannot be told."""
     inodes = set()
@@ -112,12 +127,6 @@ def holder_of(port: int, proc: str = "/proc") -> int:
             if len(row) > 9 and row[3] == "0A" and int(row[1].rpartition(":")[2], 16) == port:
                 inodes.add(f"socket:[{row[9]}]")
     for pid in os.listdir(proc) if inodes else ():
-        if not pid.isdigit():
-            continue
-        try:
-            for descriptor in os.listdir(f"{proc}/{pid}/fd"):
-                if os.readlink(f"{proc}/{pid}/fd/{descriptor}") in inodes:
-                    return int(pid)
-        except OSError:
-            continue  # somebody else's, or ended while we looked
+        if pid.isdigit() and not inodes.isdisjoint(_open_in(f"{proc}/{pid}/fd")):
+            return int(pid)
     return 0
