@@ -262,6 +262,32 @@ def test_a_spliced_request_that_is_refused_is_repaired(bench: Bench, rules: Mood
     assert b"prefix_mismatch_behavior" in bench.bodies[-1]
 
 
+def test_a_recorder_that_is_lost_while_a_request_is_spliced_costs_its_trim_only(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Issue 2: the recorder can die at any time, also between two steps of ours."""
+    bench.until_steady()
+    real = splicing._spliced
+
+    def killed_meanwhile(*given: Any) -> bytes | None:
+        before = bench.proxy.status()["recorder_pid"]
+        os.kill(int(str(before)), 9)
+        wait_until(lambda: bench.proxy.status()["recorder_pid"] != before)
+        return real(*given)
+
+    monkeypatch.setattr(splicing, "_spliced", killed_meanwhile)
+    bench.client.say(play("go on", {"say": "ok"}))
+    bench.send()
+    monkeypatch.setattr(splicing, "_spliced", real)
+    # It went up as it came, whatever the service says to thoughts that were made on another view.
+    assert len(bench.bodies[-1]) > 2 * len(bench.bodies[-2])
+    if bench.statuses.pop() == 400:
+        bench.client.heal()
+        bench.send()
+    bench.until_steady()
+    assert set(bench.statuses) == {200}
+
+
 def begun(splicer: Splicer, number: int, key: tuple[str, str] = ("s", "")) -> None:
     splicer.begin(number, key, {})
     splicer.sent(number, b"view")

@@ -185,9 +185,9 @@ class Exchange:
                     return chunks
                 self._sent = Sent(body=spliced)
                 return [spliced]
-            splicer.ask(job.number)
             if not job.is_open:
                 return chunks  # the recorder was lost meanwhile
+            splicer.ask(job.number)
         sent = await job.view(chunks, self._view_wait)
         if sent is None:
             self._fault("view-late")

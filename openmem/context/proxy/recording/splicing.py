@@ -101,9 +101,10 @@ class Splicer:
 
     def ask(self, number: int) -> None:
         """Note that a request goes the full way; while it does, nothing is spliced."""
-        begun = self._begun[number]
-        begun.is_asked = True
-        self._asked[begun.key] += 1
+        begun = self._begun.get(number)  # gone when the recorder was lost meanwhile
+        if begun is not None:
+            begun.is_asked = True
+            self._asked[begun.key] += 1
 
     def sent(self, number: int, view: bytes) -> None:
         """Note what was sent instead of a request, or `WHOLE`."""
