@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from openmem.agents.base import AGENTS
 from tests.setup.conftest import USER_SETTINGS, Done, Machine
 
+ALL = len(AGENTS["claude-code"].events)
 INSTALL = ("install-coding-agent", "--agent", "claude-code", "--no-proxy", "--yes")
 KEY = 'server-key-0123456789"x'
 
@@ -48,7 +50,7 @@ def manual(done: Done) -> list[str]:
 def test_our_hooks_go_mcp_stays_and_the_choice_is_kept(machine: Machine) -> None:
     """Issue 6, part 6: hook sets exclude each other, the MCP server stays, the choice is saved."""
     at_server(machine)
-    assert machine(*INSTALL).status == 0 and hooks_of_ours(machine) == 3
+    assert machine(*INSTALL).status == 0 and hooks_of_ours(machine) == ALL
     done = machine(*INSTALL, "--provider-plugin", "--json")
     assert done.status == 0, done.err
     assert hooks_of_ours(machine) == 0 and "openmem" in state(machine)
@@ -63,7 +65,7 @@ def test_our_hooks_go_mcp_stays_and_the_choice_is_kept(machine: Machine) -> None
         assert again.status in (0, 1), again.err  # nothing listens there, which setup says
         assert hooks_of_ours(machine) == 0 and manual(again) == []
     back = machine(*INSTALL, "--no-provider-plugin")
-    assert back.status == 0 and hooks_of_ours(machine) == 3
+    assert back.status == 0 and hooks_of_ours(machine) == ALL
     assert setting(machine, "agents.integration") == "openmem"
 
 
@@ -94,7 +96,7 @@ def test_another_provider_takes_our_hooks_back(machine: Machine) -> None:
     words = ("setup", "--provider", "local", "--no-proxy", "--no-smoke-test", "--yes")
     done = machine(*words)
     assert done.status == 0, done.err
-    assert hooks_of_ours(machine) == 3 and setting(machine, "agents.integration") == "openmem"
+    assert hooks_of_ours(machine) == ALL and setting(machine, "agents.integration") == "openmem"
 
 
 def test_the_providers_own_mcp_server_stands_in_the_place_of_ours(machine: Machine) -> None:
