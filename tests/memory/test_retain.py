@@ -55,7 +55,7 @@ def test_the_same_turn_again_adds_nothing(place: Place, memories: Memories) -> N
     """Users' reports 7 and 33."""
     turn = (("user", "What is the staging host called?"), ("assistant", "It is called heron-42."))
     assert keep(place, memories, *turn).kept == 2
-    assert keep(place, memories, *turn) == Kept(kept=0, known=2)
+    assert keep(place, memories, *turn) == Kept(kept=0, known=2, after_row=2)
     assert len(kept(memories)) == 2
 
 

@@ -17,6 +17,7 @@ MOST = 0.5  # of what the question is about
 MUCH = 0.33  # the same, when one of the words says something by itself, or two do
 TEXT_MOST = 0.6  # of what the text is about
 TEXT_MUCH = 0.4
+PASSAGE_MARGIN = 1.1  # what was merely said stands a tenth above the shares that were chosen
 
 
 def mass_of(units: Sequence[Unit], weights: Sequence[float]) -> float:
@@ -59,13 +60,14 @@ def is_relevant(
     rare = sum(1 for unit in own if unit.weight > COMMON_WEIGHT)
     if not telling or not mass or (is_passage and (telling < 2 or not rare)):
         return False
-    share = mass_of(own, weights) / mass
+    margin = PASSAGE_MARGIN if is_passage else 1.0
+    share = mass_of(own, weights) / mass / margin
     if share >= MOST and (rare or telling > 1):
         return True
     # Of a question that names nobody one such word let in turns of strangers, two do not.
     if share >= MUCH and rare > (is_passage and not names_known):
         return True
-    held = len(own) / content if content else 0.0
+    held = len(own) / content / margin if content else 0.0
     if telling > 1 and held >= TEXT_MOST:
         return True
     return telling > 2 and rare > 0 and held >= TEXT_MUCH
