@@ -63,7 +63,7 @@ def test_every_byte_of_a_dry_run_is_as_it_was(
     machine: object, engine: FakeEngine, provider: str
 ) -> None:
     """Issue 6: a dry run of every provider matches golden files."""
-    words = ("--provider", provider, "--provider-port", "48888", *ROUTE, *QUIET)
+    words = ("--provider", provider, "--provider-port", "28888", *ROUTE, *QUIET)
     done = setup(machine, engine, *words, "--dry-run", "--diff", "--no-hooks", "--no-mcp")
     assert done.status == 0, done.err
     # Which agents and what compose there is are of the machine.
@@ -332,7 +332,7 @@ def test_a_compose_file_that_was_edited_stops_setup_up_to_the_last_byte(
 
 _MORE = {
     "local": ("--provider", "local"),
-    "litellm": ("--provider", "hindsight", "--provider-port", "48888", *ROUTE, "--litellm"),
+    "litellm": ("--provider", "hindsight", "--provider-port", "28888", *ROUTE, "--litellm"),
     "elsewhere": ("--provider", "cognee", "--provider-url", "https://memory.example"),
 }
 
