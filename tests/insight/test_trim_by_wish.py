@@ -32,7 +32,8 @@ def test_the_turns_that_a_person_wants_kept_stay_and_older_ones_go(
     with ExitStack() as stack:
         upstream = stack.enter_context(Upstream(provider))
         stage = stack.enter_context(Stage())
-        session = _with_openmem(stack, stage, upstream.port, _trim_lines("openmem", limits))
+        settings = _trim_lines("openmem", limits)
+        session = _with_openmem(stack, stage, upstream.port, settings, task)
         session.begin()
         for operation in task.operations[:8]:
             session.operate(operation.text)
