@@ -14,6 +14,7 @@ import pytest
 from openmem.base.paths import Paths
 from openmem.context.session import read_registration
 from openmem.hook import client
+from openmem.host.record import mark_stopped
 from openmem.memory.model import Actor
 from openmem.memory.opening import open_memories
 from openmem.memory.scope import scope_of
@@ -101,6 +102,7 @@ def test_an_answer_that_is_none_leaves_the_work_to_the_hook(
 ) -> None:
     """Design 3: only without it does the hook do the work itself; an older proxy may not know."""
     machine.route()
+    mark_stopped(machine.paths)  # or the hook would bring back a proxy that outlives the test
     with listening(machine.paths, says(answer)):
         done = machine.run("session-start")
     assert done.returncode == 0
