@@ -10,6 +10,8 @@ from openmem.base.paths import Paths
 from openmem.plan.action import Plan
 from openmem.plan.system import System
 
+COMMAND = "smart-compact"  # the slash command that asks for a trim
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Address:

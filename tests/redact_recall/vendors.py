@@ -194,7 +194,7 @@ KEYS: tuple[Kind, ...] = (
     within(
         "npmrc-line",
         lambda rng: f"npm_{draw(rng, ALNUM, 36)}",
-        "//registry.npmjs.org/:_authToken={}",
+        "//packages.example.test/:_authToken={}",
         "NPMRC",
     ),
     prefixed("pypi", "pypi-AgEIcHlwaS5vcmc", URLSAFE, 150, "TWINE_PASSWORD", "PYPI_TOKEN"),

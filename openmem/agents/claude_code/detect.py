@@ -23,6 +23,7 @@ from openmem.agents.claude_code.places import (
     managed_settings,
     places,
 )
+from openmem.agents.program import find_binary
 from openmem.agents.reading import (
     read_json,
     read_or_none,
@@ -52,7 +53,7 @@ def detect(system: System, environ: Mapping[str, str]) -> Detected | None:
     """Return what was found; None when there is neither a program nor a file of Claude Code."""
     home = Paths(environ).home
     found = places(environ, home)
-    binary = find_binary(system, environ, home)
+    binary = find_binary(system, environ, "claude", (f"{home}/.local/bin", f"{home}/.claude/local"))
     if not binary and not any(system.stat(path) for path in (found.settings, found.state)):
         return None
     problems: list[str] = []
@@ -80,20 +81,6 @@ def detect(system: System, environ: Mapping[str, str]) -> Detected | None:
         problems=tuple(problems),
         warnings=tuple(_warnings(system, settings, environ, found)),
     )
-
-
-def find_binary(system: System, environ: Mapping[str, str], home: str) -> str:
-    """Return the program's path, "" when it is not found on PATH or where installers put it."""
-    folders = [f for f in environ.get("PATH", "").split(":") if posixpath.isabs(f)]
-    for folder in (*folders, f"{home}/.local/bin", f"{home}/.claude/local"):
-        path = posixpath.join(folder, "claude")
-        try:
-            stat = system.stat(path)
-        except OpenmemError:
-            continue  # a folder on PATH that we may not enter
-        if stat is not None and stat.kind == "file" and stat.mode & 0o111:
-            return path
-    return ""
 
 
 def version_of(system: System, binary: str) -> str:

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from openmem.agents.agent import Detected
+from openmem.agents.agent import COMMAND, Detected
 from openmem.base.own_tools import ALLOWABLE
 
 NAME = "claude-code"
@@ -19,7 +19,6 @@ SERVER = "openmem"  # of the MCP entry; tools are called `mcp__openmem__…`
 # One entry a tool: the server's name alone would also allow what erases.
 PERMISSIONS = tuple(f"mcp__{SERVER}__{name}" for name in ALLOWABLE)
 WIDE_PERMISSION = f"mcp__{SERVER}"
-COMMAND = "smart-compact"
 BASE_URL = ("env", "ANTHROPIC_BASE_URL")
 KEEP_DAYS = ("cleanupPeriodDays",)
 TOOL_SEARCH = ("env", "ENABLE_TOOL_SEARCH")
@@ -45,7 +44,12 @@ class Places:
 
     @property
     def command(self) -> str:
-        """The slash command `/smart-compact`."""
+        """The slash command `/smart-compact`.
+
+        In a terminal Claude Code answers a command that it does not know itself, and no hook sees
+        it (trial with 2.1.332); with the file, the prompt hook gets the line as it was typed.
+        `disable-model-invocation` in it keeps it out of what the model is told.
+        """
         return f"{self.config_dir}/commands/{COMMAND}.md"
 
     @property

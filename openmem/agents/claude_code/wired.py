@@ -5,8 +5,8 @@ Source: users' report 10 (a summary that claimed three hooks where the file had 
 
 from __future__ import annotations
 
+from openmem.agents import slash_command
 from openmem.agents.agent import Detected, Wired
-from openmem.agents.claude_code import command
 from openmem.agents.claude_code.older import (
     hooks_to_remove,
     is_predecessors,
@@ -70,7 +70,7 @@ def read_wired(system: System, paths: Paths, detected: Detected) -> Wired:
         base_url=url,
         port=routed_port(url, NAME),
         allow_tools=any(one in allowed for one in (WIDE_PERMISSION, *PERMISSIONS)),
-        command=command.is_ours(system, found),
+        command=slash_command.is_ours(system, found.command),
         skill=has_skill(system, found.skills),
         older=tuple(older),
     )

@@ -12,9 +12,9 @@ from __future__ import annotations
 import json
 from collections.abc import Collection
 
+from openmem.agents import slash_command
 from openmem.agents.agent import Detected, Wanted
 from openmem.agents.change import Change, written
-from openmem.agents.claude_code import command
 from openmem.agents.claude_code.leftovers import (
     other_addresses,
     plan_elsewhere,
@@ -68,7 +68,7 @@ def plan_wiring(system: System, paths: Paths, detected: Detected, wanted: Wanted
     names = ((HOOK,) if wanted.hooks else ()) + ((MCP,) if wanted.mcp else ())
     actions += plan_launchers(system, paths, names)
     if wanted.hooks is not None:
-        actions += command.plan_command(system, found, is_wanted=wanted.hooks)
+        actions += slash_command.plan_command(system, found.command, NAME, is_wanted=wanted.hooks)
     if wanted.hooks:
         # Ours is written over it; a link is the person's to remove.
         older = plan_without_older_skill(system, found)
@@ -86,7 +86,7 @@ def plan_wiring(system: System, paths: Paths, detected: Detected, wanted: Wanted
     if wanted.skill:
         warnings += skill_warnings(system, found.skills, paths.home)
     if wanted.hooks:
-        warnings += command.warnings(system, found, paths.home)
+        warnings += slash_command.warnings(system, found.command, paths.home)
     if wanted.mcp:
         warnings += _foreign_server(state, paths, found)
     if wanted.proxy:

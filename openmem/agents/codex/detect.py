@@ -22,6 +22,7 @@ from openmem.agents.codex.settings import (
     read_toml,
     read_toml_or_none,
 )
+from openmem.agents.program import find_binary
 from openmem.agents.reading import read_json, read_or_none, table_at, text_at, value_at
 from openmem.base.errors import OpenmemError
 from openmem.base.paths import Paths
@@ -38,7 +39,7 @@ def detect(system: System, environ: Mapping[str, str]) -> Detected | None:
     """Return what was found; None when there is neither a program nor a file of Codex."""
     home = Paths(environ).home
     found = places(environ, home)
-    binary = find_binary(system, environ, home)
+    binary = find_binary(system, environ, "codex", (f"{home}/.local/bin",))
     if not binary and not any(system.stat(path) for path in (found.config, found.hooks)):
         return None
     problems: list[str] = []
@@ -68,20 +69,6 @@ def detect(system: System, environ: Mapping[str, str]) -> Detected | None:
         problems=tuple(problems),
         warnings=tuple(_warnings(system, config, provider, found)),
     )
-
-
-def find_binary(system: System, environ: Mapping[str, str], home: str) -> str:
-    """Return the program's path, "" when it is not found on PATH or where installers put it."""
-    folders = [f for f in environ.get("PATH", "").split(":") if posixpath.isabs(f)]
-    for folder in (*folders, f"{home}/.local/bin"):
-        path = posixpath.join(folder, "codex")
-        try:
-            stat = system.stat(path)
-        except OpenmemError:
-            continue  # a folder on PATH that we may not enter
-        if stat is not None and stat.kind == "file" and stat.mode & 0o111:
-            return path
-    return ""
 
 
 def version_of(system: System, binary: str) -> str:

@@ -20,6 +20,7 @@ from openmem.agents.opencode.settings import (
     providers_in_use,
     read_settings,
 )
+from openmem.agents.program import find_binary
 from openmem.base.errors import OpenmemError
 from openmem.base.paths import Paths
 from openmem.plan.action import Json
@@ -32,7 +33,9 @@ def detect(system: System, environ: Mapping[str, str]) -> Detected | None:
     """Return what was found; None when there is neither a program nor a file of OpenCode."""
     home = Paths(environ).home
     found = places(environ, home)
-    binary = find_binary(system, environ, home)
+    binary = find_binary(
+        system, environ, "opencode", (f"{home}/.opencode/bin", f"{home}/.local/bin")
+    )
     if not binary and not any(system.stat(path) for path in found.configs):
         return None
     problems: list[str] = []
@@ -61,20 +64,6 @@ def detect(system: System, environ: Mapping[str, str]) -> Detected | None:
         problems=tuple(problems),
         warnings=tuple(_warnings(version, providers, found, environ, system)),
     )
-
-
-def find_binary(system: System, environ: Mapping[str, str], home: str) -> str:
-    """Return the program's path, "" when it is not found on PATH or where installers put it."""
-    folders = [f for f in environ.get("PATH", "").split(":") if posixpath.isabs(f)]
-    for folder in (*folders, f"{home}/.opencode/bin", f"{home}/.local/bin"):
-        path = posixpath.join(folder, "opencode")
-        try:
-            stat = system.stat(path)
-        except OpenmemError:
-            continue  # a folder on PATH that we may not enter
-        if stat is not None and stat.kind == "file" and stat.mode & 0o111:
-            return path
-    return ""
 
 
 def version_of(system: System, binary: str) -> str:

@@ -9,13 +9,12 @@ import posixpath
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from openmem.agents.agent import Detected
+from openmem.agents.agent import COMMAND, Detected
 
 NAME = "opencode"
 TITLE = "OpenCode"
 SERVER = "openmem"  # of the MCP entry; tools are called `openmem_…`
 PLUGIN = "openmem.js"
-COMMAND = "smart-compact"
 SCHEMA = "https://opencode.ai/config.json"
 # What the plug-in takes part in; it is one file, so they are there together or not at all.
 EVENTS = ("chat.message", "session.idle")
@@ -46,7 +45,10 @@ class Places:
 
     @property
     def command(self) -> str:
-        """The command `/smart-compact`."""
+        """The command `/smart-compact`: a prompt that begins with its own name.
+
+        The plug-in sees the prompt and asks for the trim; the model is told so and says it on.
+        """
         return f"{self.config_dir}/command/{COMMAND}.md"
 
     @property

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from openmem.agents import slash_command
 from openmem.agents.agent import Detected, Wired
 from openmem.agents.entries import is_our_server
 from openmem.agents.launchers import MCP, launcher_path
-from openmem.agents.opencode import command, plugin
+from openmem.agents.opencode import plugin
 from openmem.agents.opencode.places import EVENTS, SERVER, places_of
 from openmem.agents.opencode.settings import providers_in_use, read_settings
 from openmem.agents.reading import value_at
@@ -48,7 +49,7 @@ def read_wired(
         port=ours[0].port if ours else 0,
         routes=tuple(one.route for one in ours),
         unrouted=tuple(one.name for one in providers if not one.port and not one.unrouted),
-        command=command.is_ours(system, found),
+        command=slash_command.is_ours(system, found.command),
         skill=has_skill(system, found.skills),
         older=tuple(older),
     )

@@ -11,14 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from openmem.agents import slash_command
 from openmem.agents.agent import Detected, Wanted
 from openmem.agents.back import text_before
 from openmem.agents.change import Change, written
 from openmem.agents.entries import Entry, is_our_server
 from openmem.agents.launchers import HOOK, MCP, launcher_path, plan_launchers
-from openmem.agents.opencode import command
 from openmem.agents.opencode.detect import project_warnings
-from openmem.agents.opencode.places import SCHEMA, SERVER, places_of
+from openmem.agents.opencode.places import NAME, SCHEMA, SERVER, places_of
 from openmem.agents.opencode.plugin import plan_plugin
 from openmem.agents.opencode.settings import (
     Provider,
@@ -58,8 +58,10 @@ def plan_wiring(
     warnings: list[str] = []
     if wanted.hooks is not None:
         actions += plan_plugin(system, paths, found, detected, is_wanted=wanted.hooks)
-        actions += command.plan_command(system, found, is_wanted=wanted.hooks)
-        warnings += command.warnings(system, found, paths.home) if wanted.hooks else []
+        actions += slash_command.plan_command(system, found.command, NAME, is_wanted=wanted.hooks)
+        warnings += (
+            slash_command.warnings(system, found.command, paths.home) if wanted.hooks else []
+        )
     actions += plan_skill(system, found.skills, is_wanted=wanted.skill)
     change = Change()
     _put_server(paths, settings, wanted, change)

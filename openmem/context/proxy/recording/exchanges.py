@@ -31,6 +31,7 @@ from openmem.context.proxy.encodings import TooLarge, Undecodable, decode_body
 from openmem.context.proxy.recording import identity
 from openmem.context.proxy.recording.about import About
 from openmem.context.proxy.recording.codex_turn import COMPACTION, codex_turn
+from openmem.context.proxy.recording.events import clearing_event, trim_event
 from openmem.context.proxy.recording.gate import Admission, Gate
 from openmem.context.proxy.recording.job import NOT_JSON
 from openmem.context.proxy.recording.kinds import Kinds, retells
@@ -279,7 +280,7 @@ class Recordings:
             self.recorder.mark_trimmed(
                 sid, recorded.thread, trimmed.gone, trimmed.turn, trimmed.rows
             )
-            self.recorder.add_event(sid, _trim_event(trimmed, recorded, view.model, self._version))
+            self.recorder.add_event(sid, trim_event(trimmed, recorded, view.model, self._version))
         shape = shape_of(view)
         thread, known, kept = None, None, Kept()
         if incoming.kind != "side":
@@ -365,24 +366,15 @@ class Recordings:
                 is_other = self.trimming.report(exchange.sid, exchange.view, tokens, reply.cleared)
                 is_cleared = is_other and reply.cleared.uses > 0
             if is_cleared:
-                self.recorder.add_event(exchange.sid, self._clearing_event(exchange, reply))
+                self.recorder.add_event(
+                    exchange.sid,
+                    clearing_event(reply, exchange.recorded, exchange.model, self._version),
+                )
                 kept = replace(kept, bust=kept.bust or "clearing")
             self.recorder.add_event(exchange.sid, self._usage_event(exchange, reply, kept))
             return "recorded"
         except StoreUnavailable:
             return "store-unavailable"
-
-    def _clearing_event(self, exchange: Exchange, reply: Reply) -> Event:
-        tokens = reply.usage.prompt_tokens
-        return Event(
-            kind="clearing",
-            version=self._version,
-            model=exchange.model,
-            thread_root=exchange.recorded.thread or None,
-            tokens_before=tokens + reply.cleared.tokens,
-            tokens_after=tokens,
-            dropped=reply.cleared.uses,
-        )
 
     def _usage_event(self, exchange: Exchange, reply: Reply, kept: Kept) -> Event:
         is_first = not kept.before_bytes
@@ -481,20 +473,6 @@ def _sent(view: View | None) -> Sent:
         return Sent()
     beta = BINDING_BETA if view.asks_for_binding else ""
     return Sent(body=view.body, beta=beta, refusal=view.refusal)
-
-
-def _trim_event(view: View, recorded: Recorded, model: str, version: str) -> Event:
-    return Event(
-        kind="trim",
-        version=version,
-        tokens_before=view.tokens_before,
-        tokens_after=view.tokens_after,
-        dropped=len(view.gone),
-        model=model,
-        thread_root=recorded.thread or None,
-        bust=None,
-        error=view.cause,
-    )
 
 
 def place_of(error: BaseException) -> str:
