@@ -84,6 +84,19 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class WideGrant:
+    """An entry by which our tools that erase run without being asked.
+
+    `file`: where it stands. `entry`: as a person finds it there. `narrow`: what makes it narrower,
+    a command or a sentence.
+    """
+
+    file: str
+    entry: str
+    narrow: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Wired:
     """What of ours stands in an agent's files, as a parser finds it there now.
 
@@ -91,8 +104,8 @@ class Wired:
     the agent passes over until the person trusts them. `port`: of ours that its base URL names, 0
     when the URL is somebody else's (`base_url`, "" for none). `routes`: of an agent with several
     addresses, those that come to us; `unrouted`: those in use that could and do not. `older`:
-    entries of earlier installations, each in words. `problem`: why the files cannot be read, ""
-    when they can.
+    entries of earlier installations, each in words. `wide`: entries that allow more of our tools
+    than was ever asked for. `problem`: why the files cannot be read, "" when they can.
     """
 
     hooks: tuple[str, ...] = ()
@@ -106,6 +119,7 @@ class Wired:
     routes: tuple[str, ...] = ()
     unrouted: tuple[str, ...] = ()
     older: tuple[str, ...] = ()
+    wide: tuple[WideGrant, ...] = ()
     problem: str = ""
 
     @property

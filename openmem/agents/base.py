@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from openmem.agents.agent import Agent, Detected, Wanted, Wired
+from openmem.agents.agent import Agent, Detected, Wanted, WideGrant, Wired
 from openmem.agents.claude_code.agent import ClaudeCode
 from openmem.agents.codex.agent import Codex
 from openmem.agents.cursor.agent import Cursor
@@ -14,4 +14,4 @@ AGENTS: Mapping[str, Agent] = {
     agent.name: agent for agent in (ClaudeCode(), Codex(), OpenCode(), Cursor())
 }
 
-__all__ = ["AGENTS", "Agent", "Detected", "Wanted", "Wired"]
+__all__ = ["AGENTS", "Agent", "Detected", "Wanted", "WideGrant", "Wired"]

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from openmem.agents.claude_code.grants import is_wide
 from openmem.agents.claude_code.places import EVENTS, NAME
 from openmem.agents.launchers import HOOK, launcher_path
 from openmem.context.session import read_registration, take_trim_request
@@ -149,6 +150,20 @@ def test_what_erases_is_asked_for_whatever_else_is_allowed(bench: Bench) -> None
     allowed, refused = (str(block["content"]) for block in results)
     assert "permission" not in allowed and "0 memories" in allowed
     assert "permission" in refused and "not-found" not in refused
+
+
+@pytest.mark.parametrize(
+    "entry", ["mcp__openmem", "mcp__openmem__memory_*", "mcp__*", "mcp__openmem(*)"]
+)
+def test_what_doctor_calls_wide_is_what_lets_it_run(bench: Bench, entry: str) -> None:
+    """Trial with 2.1.332: a star counts only behind the server's name."""
+    bench.wire()
+    settings = bench.person.read()
+    bench.person.write(bench.person.settings, {**settings, "permissions": {"allow": [entry]}})
+    forget = {"name": "mcp__openmem__memory_forget", "input": {"id": "m-1"}}
+    bench.claude.run(play("forget it", {"call": forget}, {"say": "Done."}), tools=())
+    ran = "not-found" in json.dumps(bench.bodies()[-1]["messages"])
+    assert ran == is_wide(entry) == bool(bench.person.wired().wide)
 
 
 @pytest.mark.parametrize("model", ["claude-opus-5-5", "claude-sonnet-4-5"])

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from openmem.agents import slash_command
 from openmem.agents.agent import Detected, Wired
+from openmem.agents.claude_code.grants import wide_grants
 from openmem.agents.claude_code.older import (
     hooks_to_remove,
     is_predecessors,
@@ -73,4 +74,5 @@ def read_wired(system: System, paths: Paths, detected: Detected) -> Wired:
         command=slash_command.is_ours(system, found.command),
         skill=has_skill(system, found.skills),
         older=tuple(older),
+        wide=wide_grants(system, found, settings, state) if server is not None else (),
     )

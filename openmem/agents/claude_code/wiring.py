@@ -15,6 +15,7 @@ from collections.abc import Collection
 from openmem.agents import slash_command
 from openmem.agents.agent import Detected, Wanted
 from openmem.agents.change import Change, written
+from openmem.agents.claude_code.grants import is_wide
 from openmem.agents.claude_code.leftovers import (
     other_addresses,
     plan_elsewhere,
@@ -36,7 +37,6 @@ from openmem.agents.claude_code.places import (
     PERMISSIONS,
     SERVER,
     TOOL_SEARCH,
-    WIDE_PERMISSION,
     Places,
     places_of,
 )
@@ -130,11 +130,11 @@ def _settings_change(
         change.edits.append(Edit(keys=KEEP_DAYS, op="set", value=wanted.keep_days))
         change.parts.append(f"its session files kept {wanted.keep_days} days")
     if wanted.allow_tools is True and wanted.mcp is not False:
-        change.edits += _disallowed(settings, (WIDE_PERMISSION,))
+        change.edits += _disallowed(settings, ())
         change.edits += [Edit(keys=_ALLOWED, op="append", value=one) for one in PERMISSIONS]
         change.parts.append("its tools allowed, but for memory_forget")
     elif wanted.allow_tools is False or wanted.mcp is False:
-        change.edits += _disallowed(settings, (WIDE_PERMISSION, *PERMISSIONS))
+        change.edits += _disallowed(settings, PERMISSIONS)
     return change
 
 
@@ -174,11 +174,12 @@ def _decoded(source: str | None) -> str:
 
 
 def _disallowed(settings: Json, permissions: Collection[str]) -> list[Edit]:
+    """Return the removal of these entries and of those that allow all of our tools."""
     allowed = list_at(settings, _ALLOWED)
     return [
         Edit(keys=(*_ALLOWED, number), op="remove")
         for number in reversed(range(len(allowed)))
-        if allowed[number] in permissions
+        if allowed[number] in permissions or is_wide(allowed[number])
     ]
 
 

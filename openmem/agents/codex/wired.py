@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from openmem.agents.agent import Detected, Wired
 from openmem.agents.codex import trust
+from openmem.agents.codex.grants import APPROVAL, APPROVE, wide_grants
 from openmem.agents.codex.places import EVENTS, NAME, SERVER, places_of
 from openmem.agents.codex.settings import provider_in_force, read_toml
 from openmem.agents.entries import hooks_in, is_our_server, mentions
@@ -54,6 +55,7 @@ def read_wired(system: System, paths: Paths, detected: Detected) -> Wired:
         base_url=url,
         port=routed_port(url, NAME),
         skill=has_skill(system, found.skills),
-        allow_tools=text_at(server, ("default_tools_approval_mode",)) == "approve",
+        allow_tools=text_at(server, (APPROVAL,)) == APPROVE,
         older=tuple(older),
+        wide=wide_grants(system, found, config) if server is not None else (),
     )

@@ -16,6 +16,7 @@ from openmem.agents.agent import Detected, Wanted
 from openmem.agents.change import Change, written
 from openmem.agents.codex import trust
 from openmem.agents.codex.detect import other_addresses
+from openmem.agents.codex.grants import APPROVAL, APPROVE
 from openmem.agents.codex.places import BUILT_IN, EVENTS, NAME, SERVER, Places, places_of
 from openmem.agents.codex.settings import (
     BASE_URL,
@@ -39,7 +40,6 @@ from openmem.plan.system import System
 
 _ROUTE_MARK = f"/a/{NAME}"
 _SERVER: Keys = ("mcp_servers", SERVER)
-_APPROVAL = "default_tools_approval_mode"
 _STARTUP_SECONDS = 20
 # Codex does not start at all when a required server does not; this one always answers.
 _ARGUMENTS: list[Json] = ["--stay"]
@@ -138,11 +138,11 @@ def _put_server(paths: Paths, config: Json, wanted: Wanted, change: Change) -> N
         return
     entry = _server_entry(paths, there)
     if wanted.allow_tools is True:
-        entry[_APPROVAL] = "approve"
+        entry[APPROVAL] = APPROVE
         entry["tools"] = _asking(entry)
         change.parts.append("its tools allowed, but for memory_forget")
     elif wanted.allow_tools is False:
-        entry.pop(_APPROVAL, None)
+        entry.pop(APPROVAL, None)
     change.edits.append(Edit(keys=_SERVER, op="set", value=entry, marker=MCP))
     change.parts.append(f'the MCP server "{SERVER}"')
 
@@ -151,7 +151,11 @@ def _asking(entry: Mapping[str, Json]) -> Json:
     """Return the table of single tools, in which those that erase ask; a person's own stay."""
     tools = entry.get("tools")
     kept: dict[str, Json] = dict(tools) if isinstance(tools, dict) else {}
-    return {**{name: {"approval_mode": "prompt"} for name in ASKING}, **kept}
+    for name in ASKING:
+        asks: dict[str, Json] = {"approval_mode": "prompt"}
+        own = kept.get(name)
+        kept[name] = asks | (own if isinstance(own, dict) else {})
+    return kept
 
 
 def _server_entry(paths: Paths, there: Json) -> dict[str, Json]:

@@ -12,6 +12,7 @@ from openmem.agents.agent import Detected, Wired
 from openmem.agents.entries import is_our_server
 from openmem.agents.launchers import MCP, launcher_path
 from openmem.agents.opencode import plugin
+from openmem.agents.opencode.grants import wide_grants
 from openmem.agents.opencode.places import EVENTS, SERVER, places_of
 from openmem.agents.opencode.settings import providers_in_use, read_settings
 from openmem.agents.reading import value_at
@@ -52,4 +53,5 @@ def read_wired(
         command=slash_command.is_ours(system, found.command),
         skill=has_skill(system, found.skills),
         older=tuple(older),
+        wide=wide_grants(system, found, settings) if server is not None else (),
     )

@@ -18,6 +18,7 @@ from openmem.agents.change import Change, written
 from openmem.agents.entries import Entry, is_our_server
 from openmem.agents.launchers import HOOK, MCP, launcher_path, plan_launchers
 from openmem.agents.opencode.detect import project_warnings
+from openmem.agents.opencode.grants import ASK, PERMISSION
 from openmem.agents.opencode.places import NAME, SCHEMA, SERVER, places_of
 from openmem.agents.opencode.plugin import plan_plugin
 from openmem.agents.opencode.settings import (
@@ -36,8 +37,7 @@ from openmem.plan.system import System
 
 _SERVER: Keys = ("mcp", SERVER)
 # What erases goes on asking, as with the other agents; OpenCode asks before no MCP tool by itself.
-_ASKING: tuple[Keys, ...] = tuple(("permission", f"{SERVER}_{name}") for name in ASKING)
-_ASK = "ask"
+_ASKING: tuple[Keys, ...] = tuple((*PERMISSION, f"{SERVER}_{name}") for name in ASKING)
 
 
 def plan_wiring(
@@ -88,10 +88,10 @@ def _put_server(paths: Paths, settings: Settings, wanted: Wanted, change: Change
         change.edits.append(Edit(keys=_SERVER, op="set", value=entry, marker=MCP))
         change.parts.append(f'the MCP server "{SERVER}"')
         if _says_nothing_of_ours(settings.whole):
-            change.edits += [Edit(keys=keys, op="set", value=_ASK) for keys in _ASKING]
+            change.edits += [Edit(keys=keys, op="set", value=ASK) for keys in _ASKING]
             change.parts.append("forgetting asks first")
     elif wanted.mcp is False and is_our_server(there):
-        gone = [_SERVER, *(keys for keys in _ASKING if value_at(settings.own, keys) == _ASK)]
+        gone = [_SERVER, *(keys for keys in _ASKING if value_at(settings.own, keys) == ASK)]
         change.remove(
             settings.own, [Entry(keys=keys, says="", is_predecessor=False) for keys in gone]
         )
@@ -100,7 +100,7 @@ def _put_server(paths: Paths, settings: Settings, wanted: Wanted, change: Change
 
 def _says_nothing_of_ours(whole: Json) -> bool:
     """Return whether the person's permissions leave our tools to OpenCode, which asks for none."""
-    permission = value_at(whole, ("permission",))
+    permission = value_at(whole, PERMISSION)
     if permission is None:
         return True
     names = permission if isinstance(permission, dict) else (f"{SERVER}_",)

@@ -11,6 +11,7 @@ from openmem.agents.launchers import HOOK, MCP, launcher_path, plan_launchers
 from openmem.base.clock import seconds_of
 from openmem.base.config import load_config
 from openmem.base.errors import InvalidConfig, OpenmemError
+from openmem.base.own_tools import ASKING
 from openmem.base.paths import Paths, display
 from openmem.hook.notes import log_file
 from openmem.plan.action import Plan
@@ -97,7 +98,7 @@ def _wired(name: str, events: tuple[str, ...], version: str, wired: Wired) -> li
     install = f"openmem install-coding-agent --agent {name}"
     if wired.problem:
         return [Finding(name="agent", outcome="error", subject=name, detail=wired.problem)]
-    older = [
+    found = [
         Finding(
             name="older",
             outcome="warning",
@@ -107,9 +108,20 @@ def _wired(name: str, events: tuple[str, ...], version: str, wired: Wired) -> li
         )
         for text in wired.older
     ]
+    found += [
+        Finding(
+            name="permission",
+            outcome="warning",
+            subject=name,
+            detail=f"{grant.entry} in {grant.file} lets the agent call "
+            f"{' and '.join(ASKING)} without asking you",
+            advice=grant.narrow,
+        )
+        for grant in wired.wide
+    ]
     if wired.is_empty:
         return [
-            *older,
+            *found,
             Finding(
                 name="agent",
                 outcome="info",
@@ -126,7 +138,7 @@ def _wired(name: str, events: tuple[str, ...], version: str, wired: Wired) -> li
     }
     missing = [event for event in events if event not in wired.hooks]
     if wired.hooks and missing:
-        older.append(
+        found.append(
             Finding(
                 name="agent",
                 outcome="error",
@@ -136,7 +148,7 @@ def _wired(name: str, events: tuple[str, ...], version: str, wired: Wired) -> li
             )
         )
     if wired.untrusted:
-        older.append(
+        found.append(
             Finding(
                 name="agent",
                 outcome="warning",
@@ -146,7 +158,7 @@ def _wired(name: str, events: tuple[str, ...], version: str, wired: Wired) -> li
             )
         )
     if wired.port and wired.unrouted:
-        older.append(
+        found.append(
             Finding(
                 name="agent",
                 outcome="warning",
@@ -160,7 +172,7 @@ def _wired(name: str, events: tuple[str, ...], version: str, wired: Wired) -> li
     detail = f"{version} wired: {', '.join(has)}".strip()
     if lacks:
         detail += f"; not: {', '.join(lacks)}"
-    return [*older, Finding(name="agent", outcome="ok", subject=name, detail=detail)]
+    return [*found, Finding(name="agent", outcome="ok", subject=name, detail=detail)]
 
 
 def check_launchers(system: System, paths: Paths) -> Finding | None:
