@@ -81,6 +81,13 @@ export const Openmem = async ({ client, directory }) => {
     return session
   }
 
+  // The session at the top: a sub-agent may have sub-agents of its own.
+  const topOf = async (id) => {
+    const seen = new Set()
+    for (let parent; (parent = (await look(id)).parent) && !seen.has(parent); id = parent) seen.add(parent)
+    return id
+  }
+
   const handOver = (id) => {
     const session = of(id)
     if (session.parent || session.prompt === undefined) return
@@ -131,9 +138,12 @@ export const Openmem = async ({ client, directory }) => {
     }),
 
     // Only to our own proxy, which does not pass it on: titles and summaries are known by it.
-    "chat.headers": guarded(async ({ agent, provider }, { headers }) => {
+    "chat.headers": guarded(async ({ sessionID, agent, provider }, { headers }) => {
       const url = (provider?.info ?? provider)?.options?.baseURL ?? ""
-      if (typeof agent === "string" && url.includes("/a/opencode-")) headers["x-openmem-agent"] = agent
+      if (!url.includes("/a/opencode-")) return
+      if (typeof agent === "string") headers["x-openmem-agent"] = agent
+      const top = await topOf(sessionID)
+      if (![sessionID, of(sessionID).parent].includes(top)) headers["x-openmem-session-id"] = top
     }),
 
     dispose: guarded(async () => {

@@ -9,6 +9,7 @@ import contextlib
 import itertools
 import json
 import os
+import shutil
 import signal
 import time
 from collections.abc import Iterator
@@ -23,7 +24,7 @@ from openmem.hook.delivery import last_delivery
 from openmem.hook.texts import session_start_text
 from tests.fakes.anthropic_server import FakeAnthropic
 from tests.fakes.opencode import needs_opencode
-from tests.fakes.opencode_scene import OpenCodeScene, an_opencode_scene, outputs_of, texts_of
+from tests.fakes.opencode_scene import FAKE, OpenCodeScene, an_opencode_scene, outputs_of, texts_of
 from tests.fakes.responses_server import FakeResponses
 from tests.fakes.script import play
 
@@ -133,10 +134,49 @@ def test_a_sub_agent_is_a_thread_of_the_session_it_works_for(scene: OpenCodeScen
     rows = scene.rows(sid)
     assert len({row["thread"] for row in rows}) == 2
     assert "Counted." in [row["text"] for row in rows]
-    stores = [path.name for path in (scene.state / "context/sessions").glob("*.v4.db")]
-    assert stores == [f"{sid}.v4.db"]
+    assert scene.stores() == [f"{sid}.v4.db"]
     (helper,) = [r for r in scene.service.asked if r.request.header("x-parent-session-id")]
     assert told(helper.json, sid) == 0
+
+
+NESTING = FAKE.replace(
+    '"small_model"',
+    '"subagent_depth": 3,\n  "agent": { "general": { "permission": { "task": "allow" } } },\n'
+    '  "small_model"',
+)
+
+
+@pytest.mark.parametrize("hooks", ["--hooks", "--no-hooks"])
+def test_a_sub_agents_sub_agent_is_a_thread_of_the_session_at_the_top(
+    tmp_path: Path, hooks: str
+) -> None:
+    """Trial: each session names only the one above it; with the plug-in and without."""
+
+    def task(prompt: str) -> dict[str, Any]:
+        return call("task", description="count", prompt=prompt, subagent_type="general")
+
+    innermost = play("count the innermost", {"say": "Innermost counted."})
+    middle = play("count the middle", task(innermost), {"say": "Middle counted."})
+    with an_opencode_scene(tmp_path, NESTING) as scene:
+        scene.install("--agent", "opencode", hooks)
+        sid = scene.run(play("delegate", task(middle), {"say": "Delegated."})).session_id
+        above = [r.request.header("x-parent-session-id") for r in scene.service.asked]
+        assert len({one for one in above if one}) == 2, "OpenCode did not nest"
+        before = [(row["thread"], row["text"]) for row in scene.rows(sid)]
+        assert len({thread for thread, _ in before}) == 3
+        texts = [text for _, text in before]
+        assert {"Delegated.", "Middle counted.", "Innermost counted."} <= set(texts)
+        assert scene.stores() == [f"{sid}.v4.db"]
+        report = scene.data("context", "import", "--agent", "opencode")
+        assert report["added"] == 0 and report["known"] > 6
+        shutil.rmtree(scene.state / "context")
+        scene.openmem("context", "import", "--agent", "opencode")
+        assert scene.stores() == [f"{sid}.v4.db"]
+        rows = scene.rows(sid)
+        assert len({row["thread"] for row in rows}) == 3
+        assert "Innermost counted." in [row["text"] for row in rows]
+        sent = {name.lower() for r in scene.service.records for name, _ in r.request.headers}
+        assert not any(name.startswith("x-openmem") for name in sent)
 
 
 def long_turns(scene: OpenCodeScene, sid: str, numbers: range) -> None:

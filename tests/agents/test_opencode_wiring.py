@@ -356,3 +356,46 @@ def test_the_plugin_of_version_2_registers_once_and_hands_turns_over(
     assert (turn["session_id"], turn["prompt"], turn["last_assistant_message"]) == (
         "ses_1", "the host is heron-42", "Noted.",
     )  # fmt: skip
+
+
+_HEADERS_DRIVER = """
+import { pathToFileURL } from "node:url"
+const { Openmem } = await import(pathToFileURL(process.argv[2]).href)
+const parents = { ses_2: "ses_1", ses_3: "ses_2", ses_4: "ses_3", ses_a: "ses_b", ses_b: "ses_a" }
+const get = async ({ path: { id } }) => {
+  if (id === "ses_lost") throw new Error("gone")
+  return { data: { id, directory: "/r", parentID: parents[id] } }
+}
+const hooks = await Openmem({ client: { session: { get } }, directory: "/r" })
+const ask = async (sessionID, baseURL = "http://127.0.0.1:8913/a/opencode-fake") => {
+  const output = { headers: {} }
+  const provider = { options: { baseURL } }
+  await hooks["chat.headers"]({ sessionID, agent: "general", provider }, output)
+  return output.headers
+}
+const found = {}
+for (const id of ["ses_1", "ses_2", "ses_3", "ses_4", "ses_a", "ses_lost"])
+  found[id] = await ask(id)
+found.elsewhere = await ask("ses_4", "https://api.example.com/v1")
+console.log(JSON.stringify(found))
+"""
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="2026-11-30: no Node.js here")
+def test_the_plugin_names_the_session_at_the_top_to_our_proxy_only(tmp_path: Path) -> None:
+    """Brief: nested children at any depth; one below the top says it by OpenCode's own header."""
+    from openmem.base.assets import read_asset
+
+    plugin, driver = tmp_path / "openmem.mjs", tmp_path / "driver.mjs"
+    plugin.write_text(read_asset("hooks", "opencode", "openmem.js"))
+    driver.write_text(_HEADERS_DRIVER)
+    done = subprocess.run(
+        ["node", str(driver), str(plugin)], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    known = {"x-openmem-agent": "general"}
+    nested = {**known, "x-openmem-session-id": "ses_1"}
+    assert json.loads(done.stdout) == {
+        "ses_1": known, "ses_2": known, "ses_3": nested, "ses_4": nested,
+        "ses_a": known, "ses_lost": known, "elsewhere": {},
+    }  # fmt: skip

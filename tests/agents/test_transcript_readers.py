@@ -15,6 +15,7 @@ from openmem.agents.transcripts.registry import READERS, reader_for, unread_form
 from openmem.context.transcript import Fault, Item, Mark, Piece, Source
 from tests.fakes.agent_files import (
     ClaudeFile,
+    Json,
     claude_talk,
     codex_call,
     codex_lines,
@@ -26,6 +27,7 @@ from tests.fakes.agent_files import (
     opencode_database,
     opencode_events,
     opencode_export,
+    opencode_message,
     opencode_storage,
     opencode_talk,
     pi_entries,
@@ -289,6 +291,64 @@ def test_opencode_child_is_a_sub_agent_of_its_parent(tmp_path: Path) -> None:
             for piece in pieces(write(tmp_path / "x", json.dumps(export).encode()))
         }
         assert found == expected
+
+
+PARENTS = {
+    "ses_top": None,
+    "ses_child": "ses_top",
+    "ses_grand": "ses_child",
+    "ses_great": "ses_grand",
+    "ses_orphan": "ses_gone",
+    "ses_its": "ses_orphan",
+    "ses_round": "ses_about",
+    "ses_about": "ses_round",
+    "ses_beside": "ses_round",
+    "ses_self": "ses_self",
+}
+BELOW = {
+    "ses_top": ("ses_top", ""),
+    "ses_child": ("ses_top", "ses_child"),
+    "ses_grand": ("ses_top", "ses_grand"),
+    "ses_great": ("ses_top", "ses_great"),
+    "ses_orphan": ("ses_orphan", ""),
+    "ses_its": ("ses_orphan", "ses_its"),
+    **{name: (name, "") for name in ("ses_round", "ses_about", "ses_beside", "ses_self")},
+}
+
+
+def nested_talk(sid: str) -> list[tuple[Json, list[Json]]]:
+    number = 10 * (list(PARENTS).index(sid) + 1)
+    return [opencode_message("user", {"type": "text", "text": f"I am {sid}"}, number=number)]
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("form", ["database", "files", "events"])
+def test_opencode_children_of_any_depth_belong_to_the_session_at_the_top(
+    tmp_path: Path, form: str
+) -> None:
+    """Brief: cycles and missing parents neither hang nor lose rows; gone parents: on its own."""
+    for sid, parent in PARENTS.items():
+        if form == "database":
+            path = tmp_path / ".local/share/opencode/opencode.db"
+            opencode_database(path, sid, "/r", nested_talk(sid), parent=parent)
+        elif form == "files":
+            opencode_storage(tmp_path, sid, "/r", nested_talk(sid), parent=parent)
+    if form == "events":
+        log = [opencode_events(sid, "/r", nested_talk(sid), parent=PARENTS[sid]) for sid in PARENTS]
+        found = pieces(write(tmp_path / "events", b"".join(log)))
+    else:
+        read = READERS["opencode"].read
+        items = [item for source in opencode_sources(tmp_path) for item in read(source, Mark())]
+        found = [item for item in items if isinstance(item, Piece)]
+    said_by = {piece.blocks[0].text.split()[-1]: piece for piece in found}
+    assert len(found) == len(said_by) == len(PARENTS)
+    below = {sid: (piece.session, piece.agent_id) for sid, piece in said_by.items()}
+    if form == "events":  # a part of what there is: the one that is named stands elsewhere
+        expected = {**BELOW, "ses_orphan": ("ses_gone", "ses_orphan"),
+                    "ses_its": ("ses_gone", "ses_its")}  # fmt: skip
+        assert below == expected
+    else:
+        assert below == BELOW
 
 
 def test_opencode_stamp_changes_with_a_part(tmp_path: Path) -> None:

@@ -152,17 +152,24 @@ def opencode_talk() -> list[tuple[Json, list[Json]]]:
     ]  # fmt: skip
 
 
-def opencode_database(path: Path, sid: str, cwd: str, talk: list[tuple[Json, list[Json]]]) -> Path:
-    """Write a database with one session, as far as it is read."""
+def opencode_database(
+    path: Path,
+    sid: str,
+    cwd: str,
+    talk: list[tuple[Json, list[Json]]],
+    *,
+    parent: str | None = None,
+) -> Path:
+    """Write a session into a database, as far as it is read."""
     path.parent.mkdir(parents=True, exist_ok=True)
     connection = sqlite3.connect(path)
     with connection:
-        connection.execute("CREATE TABLE session (id, parent_id, directory, time_created,"
-                           " time_updated)")  # fmt: skip
-        connection.execute("CREATE TABLE message (id, session_id, time_created, data)")
-        connection.execute("CREATE TABLE part (id, message_id, session_id, time_updated, data)")
-        connection.execute("INSERT INTO session VALUES (?, NULL, ?, 1788300000000, 1788300005000)",
-                           (sid, cwd))  # fmt: skip
+        for table in ("session (id, parent_id, directory, time_created, time_updated)",
+                      "message (id, session_id, time_created, data)",
+                      "part (id, message_id, session_id, time_updated, data)"):  # fmt: skip
+            connection.execute(f"CREATE TABLE IF NOT EXISTS {table}")
+        connection.execute("INSERT INTO session VALUES (?, ?, ?, 1788300000000, 1788300005000)",
+                           (sid, parent, cwd))  # fmt: skip
         for info, parts in talk:
             connection.execute(
                 "INSERT INTO message VALUES (?, ?, ?, ?)",
@@ -184,24 +191,37 @@ def opencode_export(sid: str, cwd: str, talk: list[tuple[Json, list[Json]]]) -> 
     ).encode()
 
 
-def opencode_storage(home: Path, sid: str, cwd: str, talk: list[tuple[Json, list[Json]]]) -> None:
+def opencode_storage(
+    home: Path,
+    sid: str,
+    cwd: str,
+    talk: list[tuple[Json, list[Json]]],
+    *,
+    parent: str | None = None,
+) -> None:
     """Write a session as the JSON files of before the database."""
     root = home / ".local/share/opencode/storage"
-    write(root / f"session/p/{sid}.json", lines({"id": sid, "directory": cwd}))
+    write(root / f"session/p/{sid}.json", lines(_of_session(sid, cwd, parent)))
     for info, parts in talk:
         write(root / f"message/{sid}/{info['id']}.json", lines(info))
         for part in parts:
             write(root / f"part/{info['id']}/{part['id']}.json", lines(part))
 
 
-def opencode_events(sid: str, cwd: str, talk: list[tuple[Json, list[Json]]]) -> bytes:
+def _of_session(sid: str, cwd: str, parent: str | None) -> Json:
+    return {"id": sid, "directory": cwd, **({"parentID": parent} if parent else {})}
+
+
+def opencode_events(
+    sid: str, cwd: str, talk: list[tuple[Json, list[Json]]], *, parent: str | None = None
+) -> bytes:
     """Return the server's log of the same session; one text comes in pieces."""
     found: list[Json] = []
 
     def event(kind: str, **properties: Any) -> None:
         found.append({"projectDirectory": cwd, "event": {"type": kind, "properties": properties}})
 
-    event("session.created", info={"id": sid, "directory": cwd})
+    event("session.created", info=_of_session(sid, cwd, parent))
     for info, parts in talk:
         event("message.updated", info={**info, "sessionID": sid})
         for part in parts:

@@ -53,6 +53,10 @@ class OpenCodeScene(Machine):
         assert done.status == 0, done
         return done
 
+    def stores(self) -> list[str]:
+        """The names of the files in which sessions are stored."""
+        return sorted(path.name for path in (self.state / "context/sessions").glob("*.v4.db"))
+
     @property
     def bodies(self) -> list[dict[str, Any]]:
         """What reached the model as conversation, oldest first."""

@@ -27,6 +27,7 @@ from tests.fakes.agent_files import (
     item,
     lines,
     opencode_database,
+    opencode_message,
     opencode_storage,
     opencode_talk,
     pi_entries,
@@ -297,6 +298,21 @@ def test_a_fork_keeps_all_when_its_parent_may_not_be_stored(machine: Machine) ->
     write(codex_path(machine.home, OTHER), lines(*rest))
     report = machine.bring_in()
     assert machine.texts(SID) == ["go", "gone"] and OTHER not in report.sessions
+
+
+def test_opencodes_nested_sub_agents_are_threads_of_one_session(machine: Machine) -> None:
+    """Brief: at any depth, and a second import adds nothing."""
+    database, repo = machine.home / ".local/share/opencode/opencode.db", str(machine.repo)
+    above = ""
+    for number, sid in enumerate(["ses_1", "ses_2", "ses_3", "ses_4"]):
+        talk = [opencode_message("user", {"type": "text", "text": f"I am {sid}"}, number=number)]
+        opencode_database(database, sid, repo, talk, parent=above or None)
+        above = sid
+    report = machine.bring_in()
+    assert list(report.sessions) == ["ses_1"] and report.added == 4
+    assert machine.texts("ses_1") == [f"I am ses_{number}" for number in (1, 2, 3, 4)]
+    machine.check("ses_1")
+    assert machine.bring_in().added == 0
 
 
 def test_opencode_in_database_and_files_is_stored_once(machine: Machine) -> None:

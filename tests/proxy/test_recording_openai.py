@@ -254,11 +254,18 @@ def opencode(start: Callable[..., RunningProxy], upstream: Any, folder: str) -> 
     return running
 
 
-def chat(port: int, *messages: dict[str, Any], has_tools: bool = True) -> None:
+def chat(
+    port: int,
+    *messages: dict[str, Any],
+    has_tools: bool = True,
+    sid: str = "ses_1",
+    parent: str = "",
+) -> None:
     body: dict[str, Any] = {"model": "m1", "stream": True, "messages": list(messages)}
     if has_tools:
         body["tools"] = [{"type": "function", "function": {"name": "bash"}}]
-    headers = [("x-session-id", "ses_1"), ("x-session-affinity", "ses_1")]
+    headers = [("x-session-id", sid), ("x-session-affinity", sid)]
+    headers += [("x-parent-session-id", parent)] if parent else []
     answer = ask(port, "POST", CHAT, headers=headers, body=json.dumps(body).encode())
     assert answer.status == 200 and answer.body.endswith(b"data: [DONE]\n\n")
 
@@ -297,6 +304,22 @@ def test_a_turn_of_opencode_is_stored_with_its_reply(
          {"role": "tool", "tool_call_id": "c0", "content": "a.py"})  # fmt: skip
     assert [r["name"] for r in rows(paths, "ses_1")[before:] if r["role"] == "tool"] == ["bash"]
     assert len(rows(paths, "ses_1")) == before + 1 + 3
+
+
+def test_sub_agents_of_opencode_at_any_depth_are_threads_of_one_session(
+    opencode: RunningProxy, upstream: Any, paths: Paths, folder: str
+) -> None:
+    """Brief: nested children belong to the root session; what goes on is as it was sent."""
+    above = ""
+    for sid in ("ses_1", "ses_2", "ses_3", "ses_4"):
+        mine = {"role": "user", "content": f"I am {sid}"}
+        chat(opencode.port, prompt_of(folder), mine, sid=sid, parent=above)
+        assert upstream.requests[-1].header("x-parent-session-id") == above
+        above = sid
+    assert {name.partition(".")[0] for name in os.listdir(paths.sessions_dir)} == {"ses_1"}
+    found = [(one["kind"], one["agent_id"]) for one in threads(paths, "ses_1")]
+    assert found == [("main", ""), *(("sub-agent", f"ses_{n}") for n in (2, 3, 4))]
+    assert texts(paths, "ses_1", role="user") == [f"I am ses_{n}" for n in (1, 2, 3, 4)]
 
 
 def test_titles_and_summaries_of_opencode_never_touch_the_conversation(

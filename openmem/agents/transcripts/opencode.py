@@ -4,8 +4,10 @@ Idea: in all four a session is messages with parts; a message's steps are put ap
 the model was sent each step's calls and then their results.
 Kept: texts, reasoning, calls with their results, pictures that were given. Left out: what the
 program marked as not for the model, snapshots, patches.
-Trap: a child session is a sub-agent of the session it works for, as in the requests. Two databases
-may stand side by side, and a session in both database and files: it is read twice and stored once.
+Trap: a child session is a sub-agent of the session at the top of those it works for, as in the
+requests; one whose parent is gone is a session of its own. An export or a log holds a part only: a
+parent that is not in it stands elsewhere. Two databases may stand side by side, and a session in
+both database and files: it is read twice and stored once.
 Source: database of 1.18.33, exports of 1.2.26, event logs of 1.2.20.
 """
 
@@ -14,7 +16,7 @@ from __future__ import annotations
 import glob
 import os
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from openmem.agents.transcripts.files import file_source
@@ -99,7 +101,8 @@ def _from_file(source: Source) -> Iterator[Item]:
         ]
         yield from _pieces(table(value.get("info")), messages)
     elif storage and text(value.get("id")):
-        yield from _pieces(value, _messages_of_files(storage, text(value.get("id"))))
+        whole = _below_the_top(value, lambda name: _parent_in_files(storage, name))
+        yield from _pieces(whole, _messages_of_files(storage, text(value.get("id"))))
     else:
         yield from _from_events(source)
 
@@ -107,11 +110,37 @@ def _from_file(source: Source) -> Iterator[Item]:
 # messages
 
 
-def _pieces(info: Mapping[str, Any], messages: Iterable[Message]) -> Iterator[Piece]:
-    own, cwd = text(info.get("id")), text(info.get("directory"))
+def _parent_in(info: Mapping[str, Any]) -> str:
+    """Return the session that a session says it works for, "" when none is named."""
     parent = text(info.get("parentID"))
-    is_child = parent.startswith("ses_")  # else it was taken out of the export
-    session = parent if is_child else own
+    return parent if parent.startswith("ses_") else ""  # else it was taken out of the export
+
+
+def _below_the_top(
+    info: Mapping[str, Any], parent_of: Callable[[str], str | None]
+) -> Mapping[str, Any]:
+    """Return what a session says of itself, with the topmost session as the one it works for.
+
+    `parent_of`: what a session works for, "" for one at the top, None for one that is gone.
+    """
+    top, above, seen = "", _parent_in(info), {text(info.get("id"))}
+    while above:
+        further = parent_of(above)
+        if above in seen:
+            top = ""  # a circle has no top: each is a session of its own
+            break
+        if further is None:
+            break
+        seen.add(above)
+        top, above = above, further
+    return {**info, "parentID": top}
+
+
+def _pieces(info: Mapping[str, Any], messages: Iterable[Message]) -> Iterator[Piece]:
+    """Yield what the messages say. `info`: of the session; its parent is the topmost one."""
+    own, cwd = text(info.get("id")), text(info.get("directory"))
+    top = _parent_in(info)
+    session = top or own
     for about, parts in messages:
         role = text(about.get("role"))
         at = seconds(table(about.get("time")).get("created"))
@@ -121,7 +150,7 @@ def _pieces(info: Mapping[str, Any], messages: Iterable[Message]) -> Iterator[Pi
             if blocks:
                 yield Piece(
                     session=session or text(about.get("sessionID")),
-                    agent_id=own if is_child else "",
+                    agent_id=own if top else "",
                     blocks=tuple(blocks),
                     at=at,
                     cwd=cwd or text(table(about.get("path")).get("cwd")),
@@ -199,7 +228,8 @@ def _from_database(source: Source) -> Iterator[Item]:
         ).fetchone()
         if row is None:
             return
-        info = {"id": row[0], "directory": row[1], "parentID": row[2]}
+        stated = {"id": row[0], "directory": row[1], "parentID": row[2]}
+        info = _below_the_top(stated, lambda name: _parent_in_database(connection, name))
         found = connection.execute(
             "SELECT id, data FROM message WHERE session_id = ? ORDER BY time_created, id",
             (source.part,),
@@ -220,6 +250,13 @@ def _from_database(source: Source) -> Iterator[Item]:
             yield from _pieces(info, [(table(values[0]), parts)])
     finally:
         connection.close()
+
+
+def _parent_in_database(connection: sqlite3.Connection, session: str) -> str | None:
+    """Return what a session of the database works for, None when it is not there."""
+    query = "SELECT parent_id FROM session WHERE id = ?"
+    row = connection.execute(query, (session,)).fetchone()
+    return None if row is None else _parent_in({"parentID": row[0]})
 
 
 def _bytes(data: object) -> bytes:
@@ -255,6 +292,13 @@ def _with_messages(source: Source) -> Source:
         modified_at=max(source.modified_at, newest / 1e9),
         stamp=f"{source.stamp}-{count}-{newest}",
     )
+
+
+def _parent_in_files(storage: str, session: str) -> str | None:
+    """Return what the session of a file works for, None when there is no such file."""
+    for path in glob.iglob(f"{glob.escape(storage)}/session/*/{glob.escape(session)}.json"):
+        return _parent_in(_file(path))
+    return None
 
 
 def _messages_of_files(storage: str, session: str) -> Iterator[Message]:
@@ -306,5 +350,8 @@ def _from_events(source: Source) -> Iterator[Item]:
                     changed["text"] = text(changed.get("text")) + text(told.get("delta"))
     for name, info in messages.items():
         session = text(info.get("sessionID"))
-        of_session = {**sessions.get(session, {}), "id": session}
+        of_session = _below_the_top(
+            {**sessions.get(session, {}), "id": session},
+            lambda above: _parent_in(sessions.get(above, {})),
+        )
         yield from _pieces(of_session, [(info, list(parts.get(name, {}).values()))])

@@ -18,6 +18,7 @@ from openmem.context.proxy import guard, refusal
 from openmem.context.proxy.client import Client
 from openmem.context.proxy.counters import Counters
 from openmem.context.proxy.exchange import Exchange, Receive, Route, Scope, Send, refuse
+from openmem.context.proxy.recording.families import Families
 from openmem.context.proxy.recording.job import EXPECTED, NOT_JSON, RECORDED, UNTRIMMABLE
 from openmem.context.proxy.recording.link import RecorderLink
 from openmem.context.proxy.refusal import Refusal
@@ -59,6 +60,7 @@ class ProxyApp:
         self.counters = Counters()
         self._client = Client(settings.paths.environ)
         self._link = RecorderLink(settings, self._on_outcome) if settings.is_recording else None
+        self._families = Families()
         self._routes: dict[str, Upstream | str] = {}
         self._bare: Upstream | str | None = None
         self.use_routes(settings.routes, settings.bare_upstream)
@@ -155,6 +157,7 @@ class ProxyApp:
             wire=wire,
             client=self._client,
             link=self._link if is_recorded else None,
+            families=self._families,
             body_limit_bytes=self.settings.body_limit_bytes,
             commit_wait_seconds=self.settings.commit_wait_seconds,
             view_wait_seconds=self.settings.view_wait_seconds,

@@ -21,6 +21,7 @@ from openmem.context.formats.view import Wire
 from openmem.context.proxy import headers as heads
 from openmem.context.proxy.client import Body, Client, Unreachable
 from openmem.context.proxy.ending import EndFinder
+from openmem.context.proxy.recording.families import Families
 from openmem.context.proxy.recording.identity import (
     IDENTITY_HEADERS,
     agent_id_of,
@@ -83,6 +84,7 @@ class Exchange:
         wire: Wire | None,
         client: Client,
         link: RecorderLink | None,
+        families: Families,
         body_limit_bytes: int,
         commit_wait_seconds: float,
         view_wait_seconds: float,
@@ -96,6 +98,7 @@ class Exchange:
         self._wire: Wire = wire or "messages"
         self._client = client
         self._link = link
+        self._families = families
         self._body_limit = body_limit_bytes
         self._commit_wait = commit_wait_seconds
         self._view_wait = view_wait_seconds
@@ -240,7 +243,8 @@ class Exchange:
             if name in IDENTITY_HEADERS
         }
         told["content-encoding"] = heads.joined(self._scope["headers"], b"content-encoding")
-        return {"route": self._route.agent, "wire": self._wire, "headers": told}
+        headers = self._families.under_the_top(told)
+        return {"route": self._route.agent, "wire": self._wire, "headers": headers}
 
     async def _watch(self) -> None:
         """Cancel the exchange when the client leaves; begins once its request is whole."""

@@ -25,10 +25,10 @@ _LEGACY_USER_ID = re.compile(r"_session_([0-9A-Za-z-]{8,})$")
 _FIRST_HEADERS = ("x-openmem-session-id", "x-claude-code-session-id", "session-id")
 _LAST_HEADERS = ("session_id", "x-session-id", "x-opencode-session", "conversation_id")
 # OpenCode: a sub-agent is a session of its own, and names the one that it works for.
-_PARENT_HEADER = "x-parent-session-id"
-_CHILD_HEADERS = ("x-session-id", "x-opencode-session")
+PARENT_HEADER = "x-parent-session-id"
+CHILD_HEADERS = ("x-session-id", "x-opencode-session")
 # By these, requests of one session are worked on in order.
-LANE_HEADERS = (*_FIRST_HEADERS, _PARENT_HEADER, *_LAST_HEADERS)
+LANE_HEADERS = (*_FIRST_HEADERS, PARENT_HEADER, *_LAST_HEADERS)
 _ATTRIBUTION = "x-anthropic-billing-header"
 _REMINDER = "<system-reminder>"
 
@@ -61,7 +61,7 @@ def agent_of(route: str, headers: Mapping[str, str]) -> str:
 
 def stated_session_id(headers: Mapping[str, str], user_id: object, prompt_cache_key: object) -> str:
     """Return the session id that the client states, sanitised; "" when it states none."""
-    for name in (*_FIRST_HEADERS, _PARENT_HEADER):
+    for name in (*_FIRST_HEADERS, PARENT_HEADER):
         sid = sanitize_sid(headers.get(name, ""))
         if sid:
             return sid
@@ -199,9 +199,9 @@ def is_retelling(*, has_tools: bool, system: Sequence[str]) -> bool:
 def agent_id_of(headers: Mapping[str, str]) -> str:
     """Return the id of the sub-agent that asks, "" for the main conversation."""
     stated = headers.get("x-claude-code-agent-id", "") or codex_turn(headers).thread_id
-    if stated or not headers.get(_PARENT_HEADER):
+    if stated or not headers.get(PARENT_HEADER):
         return stated
-    return next((headers[name] for name in _CHILD_HEADERS if headers.get(name)), "")
+    return next((headers[name] for name in CHILD_HEADERS if headers.get(name)), "")
 
 
 def is_sub_agent(headers: Mapping[str, str], system: Sequence[str]) -> bool:
