@@ -11,7 +11,7 @@ import pytest
 
 from openmem.base.errors import Failed, NotFound, OpenmemError, Refused, StoreUnavailable
 from openmem.context.sandbox import query_job
-from openmem.context.sandbox.child import open_session
+from openmem.context.sandbox.opening import open_session
 from openmem.context.sandbox.process import run_child, source_uri
 from openmem.context.sandbox.schema_help import SCHEMA_HELP
 from openmem.context.sandbox.sql import run_sql

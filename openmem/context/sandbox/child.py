@@ -9,14 +9,12 @@ from __future__ import annotations
 import json
 import resource
 import signal
-import sqlite3
 import sys
-from collections.abc import Mapping
+
+from openmem.context.sandbox.spoken import say
 
 MEMORY_BYTES = 512 << 20
-HEAP_BYTES = 256 << 20
 FILE_BYTES = 1 << 20  # zero would break reading a WAL database: its -shm file is written
-NEWEST_VERSION = 4
 
 
 def main() -> None:
@@ -59,39 +57,3 @@ def set_limits(deadline_seconds: float) -> None:
             pass  # macOS refuses some of these; the heap limit and the parent's kill remain
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     signal.setitimer(signal.ITIMER_REAL, deadline_seconds + 1.0)
-
-
-def say(message: Mapping[str, object]) -> None:
-    """Write one line of the answer."""
-    sys.stdout.write(json.dumps(message) + "\n")
-    sys.stdout.flush()
-
-
-class NotASession(Exception):
-    """The file cannot be read as a session; the text says why."""
-
-
-def open_session(uri: str) -> sqlite3.Connection:
-    """Open a session database for reading only. NotASession when it is none that we know."""
-    try:
-        connection = sqlite3.connect(uri, uri=True, isolation_level=None, timeout=1.0)
-    except sqlite3.Error as error:
-        raise NotASession(f"cannot be opened: {error}") from None
-    connection.text_factory = _text
-    try:
-        connection.execute("PRAGMA query_only = 1")
-        connection.execute("PRAGMA trusted_schema = 0")
-        connection.execute("PRAGMA temp_store = 2")
-        connection.execute(f"PRAGMA hard_heap_limit = {HEAP_BYTES}")
-        version = int(connection.execute("PRAGMA user_version").fetchone()[0])
-    except sqlite3.Error as error:
-        connection.close()
-        raise NotASession(f"cannot be read: {error}") from None
-    if version > NEWEST_VERSION:
-        connection.close()
-        raise NotASession(f"was written by a newer openmem (version {version})")
-    return connection
-
-
-def _text(raw: bytes) -> str:
-    return raw.decode("utf-8", "replace")

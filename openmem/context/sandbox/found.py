@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import time
 
-from openmem.context.sandbox.child import say
+from openmem.context.sandbox.spoken import say
 
 GROUP_LIMIT = 200
 GROUPS_HELD = 100_000

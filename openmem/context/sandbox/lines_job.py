@@ -14,10 +14,11 @@ import time
 from collections.abc import Iterator, Mapping
 
 from openmem.base.frame import is_own_tool
-from openmem.context.sandbox.child import NotASession, open_session, say
 from openmem.context.sandbox.found import Found
 from openmem.context.sandbox.line_rule import LineRule
 from openmem.context.sandbox.literal import needed_literal
+from openmem.context.sandbox.opening import NotASession, open_session
+from openmem.context.sandbox.spoken import say
 
 LINE_LIMIT = 20_000
 _BATCH = 256

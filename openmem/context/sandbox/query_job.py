@@ -12,7 +12,8 @@ import sqlite3
 import time
 from collections.abc import Callable, Mapping
 
-from openmem.context.sandbox.child import NotASession, open_session, say
+from openmem.context.sandbox.opening import NotASession, open_session
+from openmem.context.sandbox.spoken import say
 from openmem.context.sandbox.table import (
     CELL_LIMIT,
     NOTE_ROOM,
