@@ -6,10 +6,13 @@ million tokens and overrules them. Without one there is no money anywhere, only 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from openmem.base.config import load_config
 from openmem.base.errors import InvalidConfig
+from openmem.base.paths import Paths
 from openmem.context.models import Model, load_models, model_of
 
 OUTPUT_FACTOR = 5.0  # list prices of the vendors at hand: 5 to 8
@@ -62,6 +65,16 @@ class Prices:
             return self._own[max(matching, key=len)]
         known = model_of(model, self._models)
         return Price(read=known.read, write=known.write, write_1h=known.write_1h)
+
+
+def prices_of(paths: Paths, path: str = "") -> Prices:
+    """Return the prices of the file that is named, else of the one that the settings name.
+
+    `path`: `~` may stand in it. InvalidConfig names what is wrong.
+    """
+    if not path:
+        path = load_config(paths.config_file, paths.environ).text("context.price_file")
+    return load_prices(os.path.expanduser(path))
 
 
 def load_prices(path: str = "") -> Prices:

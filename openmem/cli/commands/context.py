@@ -44,7 +44,6 @@ def status(
     GONE is what trims removed; BUSTS is why the provider's cache lost its prefix.
     """
     from openmem.base.policy import load_policy
-    from openmem.cli.commands.insight import prices_of
     from openmem.cli.render.context import size_text, status_lines
     from openmem.cli.render.plan import counted
     from openmem.cli.render.policy import policy_words
@@ -52,7 +51,7 @@ def status(
     from openmem.context.baseline import baseline
     from openmem.context.models import load_models
     from openmem.context.overview import overview
-    from openmem.context.prices import load_prices
+    from openmem.context.prices import load_prices, prices_of
     from openmem.host import lifecycle
 
     run = run_of(context)
@@ -63,7 +62,7 @@ def status(
     listed = [_status_data(run, summary, windows) for summary in found.sessions]
     problems = _skipped(found.skipped)
     try:
-        prices = prices_of(run)
+        prices = prices_of(run.paths)
     except InvalidConfig as error:  # what is stored can be listed without prices
         prices, problems = load_prices(), (*problems, error)
     midnight = _midnight(time.time())

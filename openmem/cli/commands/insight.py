@@ -16,7 +16,6 @@ from openmem.cli.options import Json
 
 if TYPE_CHECKING:
     from openmem.context.advise import Advice, Setting
-    from openmem.context.prices import Prices
     from openmem.context.replay import Total
     from openmem.context.report.course import Course
 
@@ -31,17 +30,6 @@ PriceFile = Annotated[
 
 def add_to(app: typer.Typer) -> None:
     """The commands stand in the group `context`, which its own module adds."""
-
-
-def prices_of(run: Run, path: str = "") -> Prices:
-    """Return the prices that a flag or a setting names. InvalidConfig names what is wrong."""
-    from openmem.base.config import load_config
-    from openmem.context.prices import load_prices
-
-    if not path:
-        config = load_config(run.paths.config_file, run.paths.environ)
-        path = config.text("context.price_file")
-    return load_prices(os.path.expanduser(path))
 
 
 @command(
@@ -73,11 +61,12 @@ def advise_(
     """
     from openmem.cli.render.insight import advice_lines, note_lines
     from openmem.context.advise import advise
+    from openmem.context.prices import prices_of
 
     run = run_of(context)
     if session and transcript:
         raise Usage("--session and --transcript exclude each other.")
-    prices = prices_of(run, price_file)
+    prices = prices_of(run.paths, price_file)
     courses, problems = _courses(run, session, transcript or [])
     courses = [course for course in courses if course.calls]
     if not courses:
@@ -216,6 +205,7 @@ def report(
     from openmem.cli.render.insight import timeline_lines
     from openmem.context.models import load_models
     from openmem.context.overview import summary_of
+    from openmem.context.prices import prices_of
     from openmem.context.report.course import courses_of
     from openmem.context.report.page import page
     from openmem.context.report.timeline import strand_of, totals
@@ -223,7 +213,7 @@ def report(
 
     run = run_of(context)
     sid = session_id_of(run, session) if session else _newest(run)
-    prices = prices_of(run, price_file)
+    prices = prices_of(run.paths, price_file)
     windows = {name: model.window for name, model in load_models().items()}
     with open_session(run.paths, sid) as reader:
         summary = summary_of(reader)
