@@ -19,6 +19,9 @@ YesForGood = Annotated[
 Session = Annotated[
     str, typer.Option("--session", help="This session; the start of its id will do.")
 ]
+Bank = Annotated[
+    str, typer.Option("--bank", help="A bank; this folder's when left out.", show_default=False)
+]
 Diff = Annotated[bool, typer.Option("--diff", help="Show every byte that changes.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but errors.")]
 

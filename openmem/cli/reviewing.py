@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from openmem.base.errors import OpenmemError
 from openmem.cli.command import Run
-from openmem.cli.commands.memory import record
+from openmem.cli.memories import record
 from openmem.cli.render.memory import KEYS, review_lines
 
 if TYPE_CHECKING:

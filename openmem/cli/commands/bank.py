@@ -10,8 +10,8 @@ import typer
 
 from openmem.base.errors import NotFound, Refused, Usage
 from openmem.cli.command import Run, command, group, run_of
-from openmem.cli.commands.memory import moved_note, opened, scope_here
 from openmem.cli.envelope import Result
+from openmem.cli.memories import moved_note, opened, scope_here
 from openmem.cli.options import Diff, DryRun, Json, Quiet
 
 if TYPE_CHECKING:

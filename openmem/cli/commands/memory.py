@@ -2,35 +2,27 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from openmem.base.errors import FAILED, Failed, OpenmemError, Usage
 from openmem.cli.command import Run, command, group, run_of
 from openmem.cli.envelope import Result
-from openmem.cli.options import DryRun, Json, Quiet, Yes
+from openmem.cli.flow import agree_for_good
+from openmem.cli.memories import config_here, moved_note, opened, record, scope_here
+from openmem.cli.options import Bank, DryRun, Json, Quiet, YesForGood
 
 if TYPE_CHECKING:
-    from openmem.base.config import Config
-    from openmem.memory.facade import Forgotten, Memories
-    from openmem.memory.model import Actor, Kind, LedgerEntry, Memory, Trust
-    from openmem.memory.portability import Imported
+    from openmem.memory.facade import Forgotten
+    from openmem.memory.model import Kind, LedgerEntry, Memory, Trust
     from openmem.memory.scope import Scope
 
 memory = group("memory", "What is remembered, by hand: add, find, correct, forget, review.")
 
-How = Literal["read", "write", "dry"]
 _CHANGES = "changes what is remembered; `openmem memory history` says by whom and when."
-Bank = Annotated[
-    str, typer.Option("--bank", help="A bank; this folder's when left out.", show_default=False)
-]
 Id = Annotated[str, typer.Argument(help="A memory; the start of its id will do.")]
 Limit = Annotated[int, typer.Option("--limit", help="At most so many.", min=1, max=10_000)]
 KindOf = Annotated[
@@ -48,58 +40,7 @@ ValidTo = Annotated[
 
 
 def add_to(app: typer.Typer) -> None:
-    from openmem.cli.commands import memory_care  # noqa: F401  # its commands join the group
-
     app.add_typer(memory)
-
-
-def actor_of(run: Run) -> Actor:
-    """Return who is at the command line: the person, or an agent that runs it in its shell."""
-    from openmem.memory.model import Actor
-
-    environ = run.paths.environ
-    is_agents = bool(environ.get("CLAUDECODE") or environ.get("AI_AGENT"))
-    if is_agents and not run.console.is_interactive:
-        name = "claude-code" if environ.get("CLAUDECODE") else environ["AI_AGENT"][:40]
-        return Actor(kind="agent", name=name)
-    return Actor(kind="person", name=environ.get("USER", "") or environ.get("LOGNAME", ""))
-
-
-def scope_here(run: Run) -> Scope:
-    """Return the scope of the working folder."""
-    from openmem.memory.scope import scope_of
-
-    return scope_of(os.getcwd(), run.paths, actor_of(run))
-
-
-def config_here(run: Run, scope: Scope) -> Config:
-    """Return the settings as this folder's project narrows them."""
-    from openmem.base.config import load_config
-
-    root = scope.workspace.git_root or scope.workspace.folder
-    return load_config(run.paths.config_file, run.paths.environ, project_dir=root)
-
-
-@contextmanager
-def opened(run: Run, scope: Scope, how: How = "read") -> Iterator[Memories]:
-    """Open memory for one command. Only "write" makes files where there are none; "dry" leaves
-    every file as it is."""
-    from openmem.memory.opening import open_frozen, open_memories
-
-    config = config_here(run, scope)
-    is_frozen = how == "dry" or (how == "read" and not os.path.exists(run.paths.ledger_file))
-    memories = (open_frozen if is_frozen else open_memories)(run.paths, config=config)
-    try:
-        yield memories
-    finally:
-        memories.close()
-
-
-def record(one: Memory) -> dict[str, Any]:
-    """Return a memory as the envelope gives it: as exported, and its state."""
-    from openmem.memory.portability import record_of
-
-    return {**record_of(one), "state": one.state}
 
 
 def kind_of(word: str) -> Kind | None:
@@ -107,16 +48,6 @@ def kind_of(word: str) -> Kind | None:
     if word and word not in ("statement", "passage"):
         raise Usage(f"--kind is {word!r}, expected statement or passage.")
     return "passage" if word == "passage" else "statement" if word else None
-
-
-def moved_note(run: Run, scope: Scope, bank: str) -> tuple[str, ...]:
-    """Return a hint when the folder's bank is empty because the repository was moved or renamed."""
-    from openmem.memory.places import looks_moved_from
-
-    old = "" if bank else looks_moved_from(run.paths, scope.workspace, scope.bank)
-    return (
-        (f"This looks like {old}, moved. Use its bank:  openmem bank link . {old}",) if old else ()
-    )
 
 
 @command(
@@ -372,7 +303,7 @@ def forget(
         bool, typer.Option("--with-turns", help="Also kept turns that hold the same words.")
     ] = False,
     dry_run: DryRun = False,
-    yes: Yes = False,
+    yes: YesForGood = False,
     json: Json = False,
 ) -> Result:
     """Erase memories from every file of ours; they are not taken in again by any way.
@@ -389,7 +320,7 @@ def forget(
             return Result(
                 data={"ids": ids, "dry_run": True}, lines=(*lines, "Nothing is forgotten yet.")
             )
-        agree(run, lines, yes=yes, question="Forget these for good?")
+        agree_for_good(run, lines, yes=yes, question="Forget these for good?")
         done = [memories.forget(scope, one.id) for one in chosen]
         also = [one for gone in done for one in gone.also_in]
         if with_turns:
@@ -429,24 +360,6 @@ def _short(run: Run, one: Memory) -> str:
     from openmem.cli.render.table import clipped
 
     return clipped(visible(" ".join(one.text.split())), run.console.width - 26)
-
-
-def agree(run: Run, lines: list[str], *, yes: bool, question: str) -> None:
-    """Ask before something goes for good. Usage without a terminal and `--yes`; Declined."""
-    from openmem.cli.flow import Declined, typed
-
-    if yes:
-        return
-    if not run.console.is_interactive or run.is_json:
-        raise Usage(
-            f"{typed(run)} removes what is remembered and nobody can be asked here.",
-            hint="--yes goes on without asking; --dry-run shows what would go.",
-        )
-    from openmem.setup.ask import confirm
-
-    run.console.say(*lines, "")
-    if not confirm(question):
-        raise Declined("nothing was changed.")
 
 
 @command(
@@ -491,10 +404,3 @@ def _entry(entry: LedgerEntry) -> dict[str, Any]:
         "detail": {k: v for k, v in json.loads(entry.detail).items() if k != "normal"},
         "digest": entry.digest,
     }
-
-
-def imported(outcome: Imported) -> dict[str, Any]:
-    """Return an import's outcome as the envelope gives it."""
-    data = asdict(outcome)
-    data["errors"] = [{"line": line, "why": why} for line, why in outcome.errors]
-    return data

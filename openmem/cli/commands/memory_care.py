@@ -14,19 +14,18 @@ import typer
 
 from openmem.base.errors import FAILED, Failed, PolicyDenied, Usage
 from openmem.cli.command import Run, command, run_of
-from openmem.cli.commands.memory import (
-    Bank,
+from openmem.cli.commands.memory import memory
+from openmem.cli.envelope import Result
+from openmem.cli.flow import typed
+from openmem.cli.memories import (
     config_here,
     imported,
-    memory,
     moved_note,
     opened,
     record,
     scope_here,
 )
-from openmem.cli.envelope import Result
-from openmem.cli.flow import typed
-from openmem.cli.options import DryRun, Json
+from openmem.cli.options import Bank, DryRun, Json
 from openmem.cli.render.memory import vectors_text
 from openmem.cli.render.plan import counted
 
@@ -34,6 +33,10 @@ if TYPE_CHECKING:
     from openmem.memory.facade import Memories
     from openmem.memory.model import Memory
     from openmem.memory.scope import Scope
+
+
+def add_to(app: typer.Typer) -> None:
+    """The commands stand in the group `memory`, which its own module adds."""
 
 
 @command(
