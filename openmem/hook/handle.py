@@ -1,10 +1,8 @@
 """What an event of a session leads to: policy, registration, and what the agent is told.
 
 Idea: one function for both ways in, the worker's control socket and the stand-alone hook, so that
-they cannot differ. Invariant: policy is asked before anything is written; a workspace that may
-not be stored leaves no registration, no flag, no trace, and gets no output. An id that was never
-registered is registered by whichever event comes first, because clears, forks and older agents
-change it without telling.
+they cannot differ. Invariant: a workspace that may not be stored leaves no flag, no trace, and
+gets no output.
 Trap: the same event may come twice (two installations, a project's own entry), or late; doing it
 again must change nothing.
 Source: design sections 4, 6 and 7; users' reports 7, 15 and 47.
@@ -15,23 +13,15 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 
-from openmem.base.clock import now_text
 from openmem.base.light import dataclass
 from openmem.base.paths import Paths
-from openmem.base.policy import Decision, bank_of, decide, load_policy
-from openmem.base.workspace import Workspace, workspace_of
-from openmem.context.session import (
-    Registration,
-    read_registration,
-    request_trim,
-    sanitize_sid,
-    write_registration,
-)
+from openmem.context.session import request_trim, sanitize_sid
 from openmem.hook import texts
 from openmem.hook.delivery import RECALLED, write_delivery
 from openmem.hook.notes import note
-from openmem.hook.payload import Moment, decode, moment_of
+from openmem.hook.payload import decode, moment_of
 from openmem.hook.remembering import hand_over, recall_text
+from openmem.hook.session import Session, registered
 
 EVENTS = ("session-start", "prompt", "stop")
 TOOL = "tool"  # before a call that changes a file: looks, and leaves no trace
@@ -46,21 +36,6 @@ class HookReply:
     """What the hook prints; "" prints nothing, which every agent takes as assent."""
 
     stdout: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Session:
-    """A session of which something may be kept, at one event. `decision`: what may be done.
-
-    `is_known`: an earlier event registered it.
-    """
-
-    sid: str
-    agent: str
-    moment: Moment
-    workspace: Workspace
-    decision: Decision
-    is_known: bool = False
 
 
 Recall = Callable[[str, Session], str]
@@ -113,7 +88,7 @@ def handle(
     if moment.agent_id:
         return HookReply()  # a sub-agent's event belongs to the session that is known already
     try:
-        session = _register(event, agent, sid, moment, paths, environ)
+        session = registered(event, agent, sid, moment, paths, environ)
         if session is None:
             return HookReply()
         reply = _reply(
@@ -130,73 +105,6 @@ def handle(
         note(paths, event, agent, f"cannot write: {os.strerror(error.errno or 0)}")
         return HookReply()
     return reply
-
-
-def _register(
-    event: str,
-    agent: str,
-    sid: str,
-    moment: Moment,
-    paths: Paths,
-    environ: Mapping[str, str],
-) -> Session | None:
-    """Return the session, registered; None when its workspace may not be stored or is unknown."""
-    known = read_registration(paths, sid)
-    # A session is where it started; a `cd` inside it is not a move. A start says where it is now.
-    folder = moment.cwd if event == "session-start" or known is None else known.cwd
-    folder = folder or moment.cwd or (known.cwd if known else "")
-    if not folder:
-        note(paths, event, agent, "no folder")
-        return None
-    workspace = workspace_of(folder)
-    policy = load_policy(paths.policy_file, paths.home)
-    decision = decide(policy, workspace)
-    may_have_bank = decision.recall or decision.retain
-    wanted = Registration(
-        session_id=sid,
-        agent=agent,
-        cwd=folder,
-        bank=bank_of(policy, workspace) if may_have_bank else "",
-        registered_at=known.registered_at if known else now_text(),
-        agent_pid=_agent_pid(environ) or (known.agent_pid if known else 0),
-        transcript_path=moment.transcript_path or (known.transcript_path if known else ""),
-    )
-    # Resumed in a folder that is denied: only its registration can tell the proxy so.
-    has_moved_out = known is not None and known.cwd != folder
-    if wanted != known and (decision.store or has_moved_out):
-        write_registration(paths, wanted)
-    if not (decision.store or may_have_bank):
-        return None
-    return Session(
-        sid=sid,
-        agent=agent,
-        moment=moment,
-        workspace=workspace,
-        decision=decision,
-        is_known=known is not None,
-    )
-
-
-def _agent_pid(environ: Mapping[str, str]) -> int:
-    """Return the agent's process id, 0 when it is not known.
-
-    Older agents do not state it; then it is the hook's parent, or, as agents run hooks through a
-    shell that is gone in a moment, that shell's parent.
-    """
-    stated = _pid(environ.get("CLAUDE_PID", ""))
-    parent = _pid(environ.get("OPENMEM_HOOK_PARENT", ""))
-    if stated or not parent:
-        return stated
-    try:
-        with open(f"/proc/{parent}/stat", encoding="utf-8", errors="replace") as file:
-            name, _, rest = file.read(4096).partition("(")[2].rpartition(")")
-    except OSError:
-        return 0  # no /proc here: a shell cannot be told from an agent
-    return _pid(rest.split()[1]) if name in ("sh", "dash", "bash", "zsh", "ksh") else parent
-
-
-def _pid(text: str) -> int:
-    return int(text) if text.isascii() and text.isdecimal() and 1 < int(text) < 1 << 31 else 0
 
 
 def _reply(

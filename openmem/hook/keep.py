@@ -28,6 +28,7 @@ from openmem.base.installation import ensure_key
 from openmem.base.io import ensure_private_dir, locked, read_bytes_or_none, write_atomic
 from openmem.base.paths import Paths
 from openmem.hook.notes import note
+from openmem.hook.remembering import HANDED_OVER
 from openmem.memory.model import Actor, normalised
 from openmem.memory.notes import sweep_notes
 from openmem.memory.opening import open_memories
@@ -47,8 +48,6 @@ READERS: dict[str, Readers] = {
     "claude-code": read_transcript,
     "codex": read_rollout,
 }
-# Their turns come with the order: a database that the agent writes to, or nothing at all, is there.
-HANDED_OVER = ("opencode", "cursor")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

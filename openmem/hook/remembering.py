@@ -21,7 +21,7 @@ from openmem.base.paths import Paths
 from openmem.hook.notes import note
 
 if TYPE_CHECKING:
-    from openmem.hook.handle import Session
+    from openmem.hook.session import Session
 
 START_SECONDS = 0.7
 PROMPT_SECONDS = 0.3
@@ -29,7 +29,8 @@ _BUSY_SECONDS = 0.1
 _LEAST_PROMPT = 8  # characters; "ok", "go on"
 # A pipe takes this much before anybody reads; a longer last message is found in the transcript.
 _MESSAGE_CHARACTERS = 12_000
-_HANDED_OVER = ("opencode", "cursor")
+# Their turns come with the order: a database that the agent writes to, or nothing at all, is there.
+HANDED_OVER = ("opencode", "cursor")
 _HANDED_BYTES = 14_000
 
 
@@ -106,7 +107,7 @@ def hand_over(session: Session, paths: Paths, environ: Mapping[str, str]) -> Non
     from openmem.hook.detached import start_detached
 
     message, prompt = session.moment.last_message, ""
-    if session.agent in _HANDED_OVER:  # no file of theirs can be read on, so the turn comes whole
+    if session.agent in HANDED_OVER:
         message, prompt = _fitting(message), _fitting(session.moment.prompt)
     order = {
         "sid": session.sid,

@@ -261,7 +261,8 @@ ALONE_MODULES = SOCKET_MODULES | {
     ),
     *("openmem.context", "openmem.context.session"),
     *("openmem.hook.delivery", "openmem.hook.handle", "openmem.hook.notes"),
-    *("openmem.hook.payload", "openmem.hook.remembering", "openmem.hook.texts"),
+    *("openmem.hook.payload", "openmem.hook.remembering", "openmem.hook.session"),
+    "openmem.hook.texts",
 }
 # What is loaded besides where something is remembered; no OpenSSL, no redaction, no writing half.
 RECALL_MODULES = ALONE_MODULES | {

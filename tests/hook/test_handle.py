@@ -11,7 +11,8 @@ import pytest
 from openmem.context.session import read_registration, registration_file, take_trim_request
 from openmem.hook import texts
 from openmem.hook.delivery import last_delivery
-from openmem.hook.handle import EVENTS, Session, handle
+from openmem.hook.handle import EVENTS, handle
+from openmem.hook.session import Session
 from tests.hook.conftest import SID, Machine
 
 ROUTED = {"CLAUDE_PID": "4242", "OPENMEM_HOOK_PORT": "8913"}

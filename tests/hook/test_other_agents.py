@@ -10,9 +10,10 @@ import pytest
 from openmem.context.session import read_registration, take_trim_request
 from openmem.hook import opencode, texts
 from openmem.hook.delivery import last_delivery
-from openmem.hook.handle import EVENTS, Session, handle
+from openmem.hook.handle import EVENTS, handle
 from openmem.hook.keep import Order, keep
 from openmem.hook.remembering import hand_over
+from openmem.hook.session import Session
 from openmem.memory.ledger import Ledger
 from tests.hook.conftest import SID, Machine
 
