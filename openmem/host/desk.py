@@ -13,7 +13,6 @@ import asyncio
 import os
 import time
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from openmem import __version__
 from openmem.hook.handle import handle
@@ -21,10 +20,8 @@ from openmem.host.channel import Channel, channel_pair
 from openmem.host.control_server import Handler, Reply
 from openmem.host.hook_desk import HookDesk
 from openmem.host.record import HOST, clear_stopped, mark_stopped
+from openmem.host.serving import WorkerProcess
 from openmem.host.usage import Agents
-
-if TYPE_CHECKING:
-    from openmem.host.worker import WorkerProcess
 
 ALONE_STOP_SECONDS = 1.0
 

@@ -88,6 +88,24 @@ def take_orders() -> dict[str, object]:
     return value
 
 
+def number_in(orders: Mapping[str, object], name: str) -> int:
+    """Return a whole number out of orders, 0 when it is missing. ValueError on another kind."""
+    value = orders.get(name, 0)
+    if not isinstance(value, int):
+        raise ValueError(f"{name} is not a number")
+    return value
+
+
+def become(
+    orders: Mapping[str, object], environ: Mapping[str, str], descriptors: list[int]
+) -> None:
+    """Replace this process image by a supervisor with these orders; returns only by OSError."""
+    command = command_of("openmem.host.supervisor", "--serve")
+    for descriptor in descriptors:
+        os.set_inheritable(descriptor, True)
+    os.execve(command[0], command, {**environ, ORDERS: json.dumps(orders)})
+
+
 def installed_version() -> str:
     """Return the version that stands on disk now, "" while an upgrade is half way.
 

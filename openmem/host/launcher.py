@@ -24,7 +24,7 @@ import time
 from openmem.base.errors import DONE, FAILED, MISSING, USAGE, InvalidConfig, Missing, OpenmemError
 from openmem.base.paths import Paths
 from openmem.host.hold import Held, hold, is_listening
-from openmem.host.launch import clean_environment
+from openmem.host.launch import become, clean_environment
 from openmem.host.logbook import Logbook
 from openmem.host.record import (
     clear_stopped,
@@ -33,7 +33,6 @@ from openmem.host.record import (
     read_record,
     remove_record,
 )
-from openmem.host.supervisor import become
 
 STOPPED = 3
 DEFAULT_PORT = 8913

@@ -10,12 +10,9 @@ from __future__ import annotations
 
 import asyncio
 import os
-from typing import TYPE_CHECKING
 
 from openmem.host.launch import command_of, spawn
-
-if TYPE_CHECKING:
-    from openmem.host.worker import WorkerProcess
+from openmem.host.serving import WorkerProcess
 
 ADOPTION_SECONDS = 15.0
 LONG_ANSWER_SECONDS = 900.0

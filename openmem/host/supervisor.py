@@ -24,7 +24,7 @@ from openmem.base.clock import now_text
 from openmem.base.paths import Paths
 from openmem.host.channel import Channel
 from openmem.host.crew import YOUNG_SECONDS, Pace, Worker, start_worker
-from openmem.host.launch import ORDERS, command_of, installed_version, take_orders
+from openmem.host.launch import become, installed_version, number_in, take_orders
 from openmem.host.logbook import Logbook
 from openmem.host.record import (
     Record,
@@ -59,17 +59,17 @@ class Supervisor:
         self.environ = environ
         self.on_ready = on_ready
         self.log = Logbook(paths, "supervisor")
-        self.listen_fd = number(orders, "listen")
-        self.lock_fd = number(orders, "lock")
+        self.listen_fd = number_in(orders, "listen")
+        self.lock_fd = number_in(orders, "lock")
         self.manager = str(orders.get("manager", "detached"))
         self.passed_on = {"upstream": orders.get("upstream", "")}
         self.record = Record(
-            port=number(orders, "port"),
+            port=number_in(orders, "port"),
             supervisor_pid=os.getpid(),
             version=__version__,
             started_at=str(orders.get("started_at") or now_text()),
             manager=self.manager,
-            restarts=number(orders, "restarts"),
+            restarts=number_in(orders, "restarts"),
         )
         self.pace = Pace()
         self.current: Worker | None = None
@@ -85,10 +85,10 @@ class Supervisor:
 
     def _adopt(self, workers: object) -> None:
         for entry in workers if isinstance(workers, list) else []:
-            channel = Channel(number(entry, "fd"))
+            channel = Channel(number_in(entry, "fd"))
             os.set_inheritable(channel.descriptor, False)
             self.current = Worker(
-                number(entry, "pid"),
+                number_in(entry, "pid"),
                 channel,
                 version=str(entry.get("version")),
                 mode=str(entry.get("mode")),
@@ -332,24 +332,6 @@ class Supervisor:
             how = os.waitstatus_to_exitcode(status)
             if how:
                 self.log.line(f"process {pid} ended: {f'signal {-how}' if how < 0 else how}")
-
-
-def number(orders: Mapping[str, object], name: str) -> int:
-    """Return a whole number out of orders, 0 when it is missing. ValueError on another kind."""
-    value = orders.get(name, 0)
-    if not isinstance(value, int):
-        raise ValueError(f"{name} is not a number")
-    return value
-
-
-def become(
-    orders: Mapping[str, object], environ: Mapping[str, str], descriptors: list[int]
-) -> None:
-    """Replace this process image by a supervisor with these orders; returns only by OSError."""
-    command = command_of("openmem.host.supervisor", "--serve")
-    for descriptor in descriptors:
-        os.set_inheritable(descriptor, True)
-    os.execve(command[0], command, {**environ, ORDERS: json.dumps(orders)})
 
 
 def main(arguments: list[str] | None = None) -> int:
