@@ -32,7 +32,8 @@ from openmem.bench.context.session import (
     Session,
     run_task,
 )
-from openmem.bench.context.tasks import Task, task_of
+from openmem.bench.context.task import Task
+from openmem.bench.context.tasks import task_of
 from openmem.bench.context.toolbox import McpServer, Toolbox
 from openmem.bench.stage import Stage
 from openmem.context.models import load_models, model_of

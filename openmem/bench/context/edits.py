@@ -15,8 +15,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from openmem.bench.context.kv_store import kv_value
 from openmem.bench.context.model import READY, Block, Request, Script, called, newest_operation
-from openmem.bench.context.tasks import QUESTIONS, Operation, Question, Task, kv_value
+from openmem.bench.context.task import QUESTIONS, Piece, Question, Task, operations_of
 
 FILES, LINES, RENEWED = 8, 60, 6
 _WORK = re.compile(r"^WORK (\d+) on (\S+) lines (\d+)$", re.M)
@@ -31,7 +32,7 @@ def edit_task(level: str, operations: int, seed: int) -> Task:
         ]
         for number in range(FILES)
     }
-    pieces: list[tuple[str, str, Question | None]] = []
+    pieces: list[Piece] = []
     turns = dict.fromkeys(files, 0)
     for number in range(operations):
         path = chance.choice(list(files))
@@ -45,18 +46,11 @@ def edit_task(level: str, operations: int, seed: int) -> Task:
         answer = kv_value(name, seed)
         question = Question(label=f"key={name}", kind="lookup", answer=answer)
         pieces.append((f"get {number}", body, question))
-    made = tuple(
-        Operation(
-            text=f"=== {title} ({len(pieces) - number} op(s) remaining after this) ===\n\n{body}",
-            question=question,
-        )
-        for number, (title, body, question) in enumerate(pieces, 1)
-    )
     return Task(
         name=f"edits-{level}-seed{seed}",
         level=level,
         records=operations * RENEWED,
-        operations=made,
+        operations=operations_of(pieces),
         files={path: "\n".join(lines) + "\n" for path, lines in files.items()},
         seed=seed,
     )

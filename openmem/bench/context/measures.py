@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from openmem.bench.context.model import UNKNOWN
 from openmem.bench.context.provider import Served
 from openmem.bench.context.session import Sent, Session
-from openmem.bench.context.tasks import Task
+from openmem.bench.context.task import Task
 from openmem.bench.figures import median
 from openmem.context.models import Model
 

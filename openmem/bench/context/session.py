@@ -23,7 +23,7 @@ from openmem.bench.context.conversation import (
 )
 from openmem.bench.context.model import NOTICE, READY, SUMMARY_ASKED
 from openmem.bench.context.server import AGENT_HEADER, NUMBER_HEADER, Answer, Line
-from openmem.bench.context.tasks import INSTRUCTION, Task
+from openmem.bench.context.task import INSTRUCTION, Task
 from openmem.bench.context.tokens import tokens_of
 from openmem.bench.context.toolbox import Toolbox
 
