@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 from openmem.context.models import load_models
 from openmem.context.prices import Prices
-from openmem.context.replay import Rule, Total, total
 from openmem.context.report.course import Course
+from openmem.context.report.replay import Rule, Total, total
 from openmem.context.trim.limits import HARD_CAP, HARD_SHARE, window_of
 
 THRESHOLDS = (60_000, 80_000, 100_000, 120_000, 160_000)

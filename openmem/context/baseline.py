@@ -13,8 +13,8 @@ from openmem.base.errors import StoreUnavailable
 from openmem.base.paths import Paths
 from openmem.context.overview import SessionSummary
 from openmem.context.prices import Prices
-from openmem.context.replay import Rule, actual_units, play
 from openmem.context.report.course import Course, courses_of
+from openmem.context.report.replay import Rule, actual_units, play
 from openmem.context.store.reader import open_session
 
 

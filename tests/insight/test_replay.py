@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from openmem.context.advise import FRACTIONS, THRESHOLDS, advise
 from openmem.context.prices import load_prices
-from openmem.context.replay import (
+from openmem.context.report.replay import (
     POINTER_TOKENS,
     SUMMARY_TOKENS,
     Rule,

@@ -16,8 +16,8 @@ from openmem.cli.options import Json
 
 if TYPE_CHECKING:
     from openmem.context.advise import Advice, Setting
-    from openmem.context.replay import Total
     from openmem.context.report.course import Course
+    from openmem.context.report.replay import Total
 
 PriceFile = Annotated[
     str,

@@ -11,8 +11,8 @@ from dataclasses import asdict, dataclass
 
 from openmem.base.clock import utc_text
 from openmem.context.prices import Prices
-from openmem.context.replay import Rule, actual_units, play
 from openmem.context.report.course import Call, Course, Mark
+from openmem.context.report.replay import Rule, actual_units, play
 from openmem.context.trim.limits import window_of
 
 
