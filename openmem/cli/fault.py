@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import os
 import platform
-import traceback
 from collections.abc import Iterator
 
 from openmem import __version__
 from openmem.base.clock import now_text
+from openmem.base.fault import steps_of
 from openmem.base.io import ensure_private_dir, write_atomic
 from openmem.base.paths import Paths, display
 
@@ -29,8 +29,8 @@ def report_text(error: BaseException, command: str, home: str) -> str:
     for fault in _chain(error):
         lines += ["", f"{type(fault).__module__}.{type(fault).__qualname__}"]
         lines += [
-            f"  {display(frame.filename, home)}:{frame.lineno} in {frame.name}"
-            for frame in traceback.extract_tb(fault.__traceback__)
+            f"  {display(file, home)}:{line} in {function}"
+            for file, line, function in steps_of(fault)
         ]
     return "\n".join(lines) + "\n"
 

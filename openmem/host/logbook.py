@@ -11,10 +11,10 @@ from __future__ import annotations
 import os
 
 from openmem.base.clock import now_text
+from openmem.base.fault import described
 from openmem.base.paths import Paths
 
 _LIMIT_BYTES = 1 << 20
-_FRAMES = 6
 
 
 class Logbook:
@@ -33,7 +33,7 @@ class Logbook:
 
     def fault(self, where: str, error: BaseException) -> None:
         """Write an exception as type and place."""
-        self.line(f"{where}: {describe(error)}")
+        self.line(f"{where}: {described(error)}")
 
     def rotate(self) -> None:
         """Set a grown file aside. Only the supervisor calls this, so one renames at a time."""
@@ -53,16 +53,3 @@ class Logbook:
                 os.close(descriptor)
         except OSError:
             pass  # folder removed or disk full: serving the agent matters more than the line
-
-
-def describe(error: BaseException) -> str:
-    """Return an exception's type, errno and innermost places, without its text."""
-    places = []
-    trace = error.__traceback__
-    while trace is not None:
-        code = trace.tb_frame.f_code
-        places.append(f"{os.path.basename(code.co_filename)}:{trace.tb_lineno}")
-        trace = trace.tb_next
-    number = getattr(error, "errno", None)
-    name = type(error).__name__ + (f" (errno {number})" if isinstance(number, int) else "")
-    return f"{name} at {' < '.join(reversed(places[-_FRAMES:]))}" if places else name

@@ -18,10 +18,11 @@ from typing import Any
 
 import uvicorn
 
+from openmem.base.fault import described
 from openmem.context.proxy.app import server_options
 from openmem.host.front import Front
 from openmem.host.hold import BACKLOG
-from openmem.host.logbook import Logbook, describe
+from openmem.host.logbook import Logbook
 
 
 class QuietServer(uvicorn.Server):
@@ -76,7 +77,7 @@ class ContentFree(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         fault = record.exc_info[1] if record.exc_info else None
-        what = f": {describe(fault)}" if fault is not None else ""
+        what = f": {described(fault)}" if fault is not None else ""
         place = f"{os.path.basename(record.pathname)}:{record.lineno}"
         self._log.line(f"{record.levelname.lower()} from {record.name} at {place}{what}")
 
@@ -89,7 +90,7 @@ def quieten(log: Logbook) -> None:
 
     def on_fault(_loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         fault = context.get("exception")
-        what = describe(fault) if isinstance(fault, BaseException) else "no exception"
+        what = described(fault) if isinstance(fault, BaseException) else "no exception"
         log.line(f"event loop: {what}")
 
     asyncio.get_running_loop().set_exception_handler(on_fault)

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable, Mapping
 
 from openmem.base.errors import OpenmemError, Usage
+from openmem.base.fault import place_of
 from openmem.mcp.protocol import Json
 
 INSTRUCTIONS = (
@@ -152,7 +153,7 @@ class Toolbox:
             hint = f"\n{error.hint}" if error.hint else ""
             return text_content(f"{error.code}: {error.message}{hint}"), True
         except Exception as error:  # noqa: BLE001 - a fault of ours must not end the session
-            place = _place_of(error)
+            place = place_of(error)
             print(f"openmem-mcp: {name}: {type(error).__name__} at {place}", file=sys.stderr)
             return text_content(f"internal: {name} failed ({type(error).__name__}, {place})."), True
 
@@ -160,16 +161,6 @@ class Toolbox:
 def text_content(text: str) -> list[Json]:
     """Return a text as content that every client can encode: lone surrogates are escaped."""
     return [{"type": "text", "text": text.encode("utf-8", "backslashreplace").decode("utf-8")}]
-
-
-def _place_of(error: BaseException) -> str:
-    trace = error.__traceback__
-    while trace is not None and trace.tb_next is not None:
-        trace = trace.tb_next
-    if trace is None:
-        return "unknown"
-    file = trace.tb_frame.f_code.co_filename.rpartition("/")[2]
-    return f"{file}:{trace.tb_lineno}"
 
 
 def _whole(value: object) -> int | None:

@@ -19,7 +19,7 @@ from openmem.base.io import ensure_private_dir
 from openmem.base.paths import Paths
 from openmem.host import crew, hold, launch, record
 from openmem.host.channel import Channel, channel_pair
-from openmem.host.logbook import Logbook, describe
+from openmem.host.logbook import Logbook
 from openmem.host.usage import Agents, Use, is_running
 
 
@@ -121,16 +121,6 @@ def test_the_log_is_set_aside_and_stays_bounded(paths: Paths) -> None:
     assert os.path.getsize(log.path + ".1") == 2 << 20
     log.rotate()
     assert Path(log.path).read_text() == text
-
-
-def test_a_fault_is_described_without_its_text() -> None:
-    """Ours: the text of an exception may quote a request."""
-    try:
-        int("sk-ant-secret")
-    except ValueError as error:
-        told = describe(error)
-    assert told.startswith("ValueError at test_host_values.py:") and "secret" not in told
-    assert describe(FileNotFoundError(2, "No", "/home/x")) == "FileNotFoundError (errno 2)"
 
 
 def test_a_line_carries_words_until_an_end_dies() -> None:

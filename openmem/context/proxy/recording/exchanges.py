@@ -14,7 +14,6 @@ import os
 import sqlite3
 import threading
 import time
-import traceback
 import zlib
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
@@ -22,6 +21,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from openmem.base.errors import OpenmemError, StoreUnavailable
+from openmem.base.fault import place_of
 from openmem.base.paths import Paths
 from openmem.base.policy import bank_of, decide
 from openmem.base.workspace import workspace_of
@@ -473,13 +473,3 @@ def _sent(view: View | None) -> Sent:
         return Sent()
     beta = BINDING_BETA if view.asks_for_binding else ""
     return Sent(body=view.body, beta=beta, refusal=view.refusal)
-
-
-def place_of(error: BaseException) -> str:
-    """Return `<file>:<line>` of the innermost line of ours that an error passed through."""
-    frames = traceback.extract_tb(error.__traceback__)
-    marker = f"{os.sep}openmem{os.sep}"
-    for entry in reversed(frames):
-        if marker in entry.filename:
-            return f"{entry.filename.rsplit(marker, 1)[1]}:{entry.lineno}"
-    return "unknown"

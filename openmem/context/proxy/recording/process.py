@@ -20,7 +20,6 @@ import socket
 import sqlite3
 import sys
 import threading
-import traceback
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -28,6 +27,7 @@ from typing import Any
 
 from openmem.base.clock import now_text
 from openmem.base.errors import OpenmemError
+from openmem.base.fault import described
 from openmem.base.installation import ensure_key
 from openmem.base.paths import Paths
 from openmem.base.redact import Redacted
@@ -334,14 +334,8 @@ def _about(told: dict[str, Any]) -> About:
 
 
 def _say(error: BaseException) -> None:
-    """Write where a fault of ours happened to stderr, which the link leads to the proxy's log.
-
-    An exception's own text is left out, for it may hold content.
-    """
-    lines = traceback.format_list(traceback.extract_tb(error.__traceback__)[-3:])
-    place = "".join(lines).strip()
-    name = type(error).__name__
-    sys.stderr.write(f"{now_text()} recorder[{os.getpid()}] fault: {name}\n{place}\n")
+    """Write where a fault of ours happened to stderr, which the link leads to the proxy's log."""
+    sys.stderr.write(f"{now_text()} recorder[{os.getpid()}] fault: {described(error)}\n")
     sys.stderr.flush()
 
 
