@@ -11,13 +11,14 @@ import re
 import sqlite3
 from collections.abc import Mapping
 
+from openmem.base.counts import counted
 from openmem.base.errors import NotFound, StoreUnavailable, Usage
 from openmem.context.store.blobs import Blob, find_blob
 from openmem.context.store.catalog import Entry
 from openmem.context.store.reader import open_entry
 from openmem.mcp.protocol import Json
 from openmem.mcp.reach import Reach, reach_of
-from openmem.mcp.texts import many, place_line, removed
+from openmem.mcp.texts import place_line, removed
 from openmem.mcp.tools import Arguments, Content, Meta
 
 PAGE_CHARACTERS = 40_000
@@ -58,7 +59,7 @@ def _row(reach: Reach, session_id: str, seq: int, offset: int) -> str:
         row.kind,
         removed(row.in_context),
         "forgotten" if row.is_forgotten else "",
-        f"{many(row.masked, 'secret')} masked" if row.masked > 0 else "",
+        f"{counted(row.masked, 'secret')} masked" if row.masked > 0 else "",
         row.created_at,
         " ".join(("blob", *row.blob_ids)) if row.blob_ids else "",
     )

@@ -15,12 +15,12 @@ from dataclasses import dataclass
 from itertools import islice
 
 from openmem.base.config import Config, load_config
+from openmem.base.counts import counted
 from openmem.base.errors import PolicyDenied
 from openmem.base.frame import framed
 from openmem.base.installation import ensure_key
 from openmem.base.paths import Paths
 from openmem.context.session import sanitize_sid
-from openmem.mcp.texts import many
 from openmem.mcp.tools import Arguments, Meta
 from openmem.memory.facade import Memories
 from openmem.memory.looking import Found
@@ -190,8 +190,8 @@ def _status(desk: Desk, _arguments: Arguments) -> str:
     lines = [
         f"bank {status.bank} · provider {status.provider} · "
         f"{'ready' if status.is_ready else 'not ready'}",
-        f"{many(status.statements, 'statement')} ({status.pending} pending review), "
-        f"{many(status.passages, 'passage')}, {status.forgotten} forgotten",
+        f"{counted(status.statements, 'statement')} ({status.pending} pending review), "
+        f"{counted(status.passages, 'passage')}, {status.forgotten} forgotten",
         f"waiting to be told to the provider: {status.waiting + status.provider_waiting}",
         f"spent today: {status.tokens_today} of "
         f"{desk.config.number('memory.daily_tokens')} tokens in {status.calls_today} calls",
@@ -233,7 +233,7 @@ def _export(desk: Desk, arguments: Arguments) -> str:
     )
     lines = list(json_lines(memories[:limit]))
     more = f"; go on with offset {start + limit}" if len(memories) > limit else ""
-    return f"{many(len(lines), 'record')}, PMM 1{more}\n{framed(lines)}"
+    return f"{counted(len(lines), 'record')}, PMM 1{more}\n{framed(lines)}"
 
 
 def _import(desk: Desk, arguments: Arguments) -> str:
@@ -301,7 +301,7 @@ def _told(found: list[Found], head: str) -> str:
 
 
 def _many(found: list[Found]) -> str:
-    return "1 memory" if len(found) == 1 else f"{len(found)} memories"
+    return counted(len(found), "memory", "memories")
 
 
 def _named(desk: Desk, arguments: Arguments) -> str:

@@ -10,13 +10,14 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from openmem.base.config import load_config
+from openmem.base.counts import counted
 from openmem.base.errors import Usage
 from openmem.base.vectors.settings import VectorSettings, vector_settings
 from openmem.context.search.engine import search
 from openmem.context.search.query import Hit, Neighbour, Page, Query, Scope
 from openmem.context.store.catalog import entry_of
 from openmem.mcp.reach import Reach, reach_of
-from openmem.mcp.texts import many, place_line, removed
+from openmem.mcp.texts import place_line, removed
 from openmem.mcp.tools import Arguments, Meta
 
 TEXT_CHARACTERS = 30_000
@@ -114,9 +115,9 @@ def _head(query: Query, page: Page) -> str:
         any_word, every_word = " (any word)", " (every word)"
     return " · ".join(
         (
-            f"{many(page.total_matches, 'row')} match{any_word}",
-            f"{many(page.line_matches, 'line')} match{every_word}",
-            f"{many(page.sessions_searched, 'session')} searched",
+            f"{counted(page.total_matches, 'row')} match{any_word}",
+            f"{counted(page.line_matches, 'line')} match{every_word}",
+            f"{counted(page.sessions_searched, 'session')} searched",
         )
     )
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from openmem.base.counts import counted
 from openmem.base.errors import StoreUnavailable
 from openmem.base.policy import decide
 from openmem.context.overview import SessionSummary, summary_of
 from openmem.context.store.reader import open_entry
 from openmem.mcp.reach import reach_of
-from openmem.mcp.texts import many
 from openmem.mcp.tools import Arguments, Meta
 
 SESSIONS_SHOWN = 20
@@ -34,7 +34,7 @@ def answer_status(environ: Mapping[str, str], _arguments: Arguments, meta: Meta)
     entries = reach.own_entries()
     reason = decide(reach.policy, reach.workspace).reasons["recall"]
     lines = [
-        f"project {reach.bank} · {many(len(entries), 'session')} stored · recall: yes ({reason})"
+        f"project {reach.bank} · {counted(len(entries), 'session')} stored · recall: yes ({reason})"
     ]
     if reach.own_session:
         is_stored = any(entry.session_id == reach.own_session for entry in entries)

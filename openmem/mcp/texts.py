@@ -23,8 +23,3 @@ def place_line(session_id: str, seq: int, role: str, name: str, kind: str, *fact
 def removed(in_context: bool) -> str:
     """Return the fact that a row left the context, "" while it is in it."""
     return "" if in_context else "removed from context"
-
-
-def many(count: int, one: str) -> str:
-    """Return a count with its word: `1 row`, `3 rows`."""
-    return f"{count} {one if count == 1 else one + 's'}"

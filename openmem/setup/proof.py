@@ -14,12 +14,12 @@ from typing import Literal
 from urllib.parse import urlsplit
 
 from openmem.agents.base import AGENTS
+from openmem.base.counts import counted
 from openmem.base.paths import Paths
 from openmem.base.policy import KINDS, USES, load_policy
 from openmem.base.route import HOST, base_url
 from openmem.host import lifecycle
 from openmem.plan.system import System
-from openmem.setup.doctor.finding import many
 from openmem.setup.facts import Facts
 from openmem.setup.resolve import Choice
 from openmem.setup.smoke import SmokeFailed, smoke_test
@@ -53,7 +53,7 @@ def prove_policy(paths: Paths) -> Proof:
         if uses:
             parts.append(f"{_KIND_WORDS[kind]}: {', '.join(uses)}")
     if policy.rules:
-        parts.append(many(len(policy.rules), "rule"))
+        parts.append(counted(len(policy.rules), "rule"))
     return Proof(name="policy", outcome="ok", detail="; ".join(parts) or "nothing is stored")
 
 

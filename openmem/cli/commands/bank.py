@@ -66,9 +66,9 @@ def show(
     json: Json = False,
 ) -> Result:
     """Show what a bank holds, which folders use it, and why this folder has the bank it has."""
+    from openmem.base.counts import counted
     from openmem.base.paths import display
     from openmem.cli.console import visible
-    from openmem.cli.render.plan import counted
     from openmem.memory.places import read_places
     from openmem.memory.status import status_of
 

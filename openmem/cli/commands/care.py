@@ -11,6 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
+from openmem.base.counts import counted
 from openmem.base.errors import FAILED, Failed, StoreUnavailable, Usage
 from openmem.base.installation import ensure_key, read_key
 from openmem.base.io import naming
@@ -20,7 +21,6 @@ from openmem.cli.commands.context import session_id_of
 from openmem.cli.envelope import Result
 from openmem.cli.flow import agree_for_good, typed
 from openmem.cli.options import DryRun, Json, Session, YesForGood
-from openmem.cli.render.plan import counted
 
 _CHANGES = "changes the session stores for good; --dry-run shows what would go."
 _PATIENCE_SECONDS = 2.0

@@ -43,9 +43,9 @@ def status(
 
     GONE is what trims removed; BUSTS is why the provider's cache lost its prefix.
     """
+    from openmem.base.counts import counted
     from openmem.base.policy import load_policy
     from openmem.cli.render.context import size_text, status_lines
-    from openmem.cli.render.plan import counted
     from openmem.cli.render.policy import policy_words
     from openmem.cli.render.proxy import proxy_line
     from openmem.context.baseline import baseline
@@ -181,11 +181,11 @@ def search_(
 ) -> Result:
     """Search the stored sessions of this folder's project, or of all."""
     from openmem.base.config import load_config
+    from openmem.base.counts import counted
     from openmem.base.policy import bank_of, load_policy
     from openmem.base.vectors.settings import vector_settings
     from openmem.base.workspace import workspace_of
     from openmem.cli.render.context import count_lines, hit_lines
-    from openmem.cli.render.plan import counted
     from openmem.context.search.engine import search
     from openmem.context.search.query import Query, Scope
 
@@ -308,9 +308,9 @@ def _one_row(run: Run, reader: SessionReader, seq: int) -> Result:
 
 
 def _rows(run: Run, reader: SessionReader, limit: int) -> Result:
+    from openmem.base.counts import counted
     from openmem.base.paths import display
     from openmem.cli.render.context import session_lines
-    from openmem.cli.render.plan import counted
 
     shown = [_row_data(row) for row in reader.last_rows(limit)]
     count, forgotten = reader.row_count(), reader.forgotten_count()

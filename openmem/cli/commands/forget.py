@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from openmem.base.counts import counted
 from openmem.base.errors import FAILED, NotFound, Usage
 from openmem.base.installation import ensure_key
 from openmem.cli.command import Run, command, run_of
@@ -18,7 +19,6 @@ from openmem.cli.commands.context import session_id_of
 from openmem.cli.envelope import Result
 from openmem.cli.flow import agree_for_good, typed
 from openmem.cli.options import DryRun, Json, Session, YesForGood
-from openmem.cli.render.plan import counted
 
 if TYPE_CHECKING:
     from openmem.context.care.files import SessionFiles
@@ -214,7 +214,7 @@ def _plan(
     rows = sum(len(choice.rows) for choice in going)
     parts = [
         f"{counted(rows, 'row')} in {counted(len(going), 'session')}" if rows else "",
-        ("1 copy" if len(copies) == 1 else f"{len(copies)} copies") if copies else "",
+        counted(len(copies), "copy", "copies") if copies else "",
     ]
     width = run.console.width
     what = " and ".join(part for part in parts if part) or "nothing"

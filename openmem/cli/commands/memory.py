@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from openmem.base.counts import counted
 from openmem.base.errors import FAILED, Failed, OpenmemError, Usage
 from openmem.cli.command import Run, command, group, run_of
 from openmem.cli.envelope import Result
@@ -215,8 +216,8 @@ def _listed(run: Run, scope: Scope, found: list[Memory], bank: str, what: str) -
     from openmem.cli.render.memory import memory_lines
 
     data = [record(one) for one in found]
-    noun = "memory" if len(found) == 1 else "memories"
-    head = f"{len(found)} {noun} {what} in bank {bank or scope.bank}"
+    memories = counted(len(found), "memory", "memories")
+    head = f"{memories} {what} in bank {bank or scope.bank}"
     lines = memory_lines(data, head=head, now_seconds=time.time(), width=run.console.width)
     notes: tuple[str, ...] = ("", "One whole:  openmem memory show ID")
     if not found:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from openmem.base.counts import counted
 from openmem.base.errors import FAILED, Failed, PolicyDenied, Usage
 from openmem.cli.command import Run, command, run_of
 from openmem.cli.commands.memory import memory
@@ -27,7 +28,6 @@ from openmem.cli.memories import (
 )
 from openmem.cli.options import Bank, DryRun, Json
 from openmem.cli.render.memory import vectors_text
-from openmem.cli.render.plan import counted
 
 if TYPE_CHECKING:
     from openmem.memory.facade import Memories
@@ -135,9 +135,8 @@ def verify(context: typer.Context, json: Json = False) -> Result:
         banks = [bank for bank, *_ in memories.ledger.banks()]
         for bank in banks:
             problems += [f"bank {bank}: {one}" for one in _apart(memories, bank)]
-    counted_entries = "1 entry" if entries == 1 else f"{entries} entries"
     counts = f"{counted(len(banks), 'bank')}, {counted(len(problems), 'problem')}"
-    lines = [*problems, f"{counted_entries}, {counts}."]
+    lines = [*problems, f"{counted(entries, 'entry', 'entries')}, {counts}."]
     notes = ("Put the provider right:  openmem memory reindex",) if problems else ()
     return Result(
         data={"entries": entries, "banks": banks, "problems": problems},

@@ -79,7 +79,7 @@ def apply_(
 
 def verify(context: typer.Context, json: Json = False) -> Result:
     """Check that every file openmem wrote is as it left it; exit 3 when one is not."""
-    from openmem.cli.render.plan import counted
+    from openmem.base.counts import counted
     from openmem.cli.render.runs import drift_lines
     from openmem.plan.receipt import drift, receipts
     from openmem.plan.system import RealSystem

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from openmem.base.counts import counted
 from openmem.cli.console import tilde, visible, wrapped
 from openmem.cli.render.context import age_since
-from openmem.cli.render.plan import counted
 from openmem.cli.render.table import clipped, columns
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from openmem.base.counts import counted
 from openmem.cli.console import visible, wrapped
-from openmem.cli.render.plan import counted
 from openmem.cli.render.table import cells, clipped, columns
 
 _THREADS_SHOWN = 3

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+from openmem.base.counts import counted
 from openmem.cli.console import tilde, visible, wrapped
-from openmem.cli.render.plan import counted
 from openmem.setup.doctor.finding import OUTCOMES, Finding
 
 _COLUMN = 9

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from openmem.base.counts import counted
 from openmem.cli.console import visible, wrapped
 from openmem.cli.render.context import size_text
-from openmem.cli.render.plan import counted
 from openmem.cli.render.table import columns
 
 _LINES_SHOWN = 10

@@ -11,6 +11,7 @@ import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from openmem.base.counts import counted
 from openmem.base.paths import display
 from openmem.cli.console import tilde, visible, wrapped
 from openmem.cli.render.table import cells, padded
@@ -116,11 +117,6 @@ def headline(plan: Plan, more: Sequence[Entry] = ()) -> str:
     if not parts and any(isinstance(a, MakeDir | RemoveDir) for a in plan.actions):
         parts.append("tidy up folders")
     return " and ".join(part for part in (", ".join(parts[:-1]), *parts[-1:]) if part)
-
-
-def counted(number: int, noun: str) -> str:
-    """Return `1 file`, `2 files`."""
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def entry_lines(entries: Iterable[Entry], width: int) -> list[str]:

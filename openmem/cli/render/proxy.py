@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from openmem.base.clock import seconds_of
+from openmem.base.counts import counted
 from openmem.cli.console import visible
 from openmem.cli.render.context import age_text
-from openmem.cli.render.plan import counted
 from openmem.host.lifecycle import ProxyStatus, Stopped
 
 _MODES = {

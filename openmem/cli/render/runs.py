@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from openmem.base.counts import counted
 from openmem.base.paths import display
 from openmem.cli.console import visible
-from openmem.cli.render.plan import Entry, counted, entry_lines
+from openmem.cli.render.plan import Entry, entry_lines
 from openmem.cli.render.table import clipped, columns
 from openmem.plan.journal import Receipt
 from openmem.plan.receipt import Drift

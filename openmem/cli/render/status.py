@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from openmem.base.counts import counted
 from openmem.base.policy import Policy
 from openmem.cli.console import tilde, visible, wrapped
 from openmem.cli.render.context import age_since, size_text
-from openmem.cli.render.plan import counted
 from openmem.cli.render.policy import policy_words
 from openmem.cli.render.proxy import proxy_line
 from openmem.cli.render.table import columns

@@ -12,6 +12,7 @@ import sqlite3
 import time
 from dataclasses import dataclass
 
+from openmem.base.counts import counted
 from openmem.base.errors import StoreUnavailable
 from openmem.base.paths import Paths
 from openmem.context.store.catalog import Entry, entries
@@ -170,11 +171,10 @@ def _set_aside(paths: Paths) -> list[Ailment]:
     )
     if not count:
         return []
-    files = "1 damaged file" if count == 1 else f"{count} damaged files"
     return [
         Ailment(
             name="damaged",
-            detail=f"{files} set aside in {paths.sessions_dir}",
+            detail=f"{counted(count, 'damaged file')} set aside in {paths.sessions_dir}",
             advice="the sessions went on in new files; remove the old ones when you like",
         )
     ]
@@ -184,12 +184,11 @@ def _pending(paths: Paths) -> list[Ailment]:
     count = sum(name.endswith(".pending") for name in _names(paths.sessions_dir))
     if not count:
         return []
-    sessions = "1 session" if count == 1 else f"{count} sessions"
     return [
         Ailment(
             name="pending",
-            detail=f"what was forgotten in {sessions} is not overwritten yet: a reader held it, "
-            "or the disk was full",
+            detail=f"what was forgotten in {counted(count, 'session')} is not overwritten yet: a "
+            "reader held it, or the disk was full",
             advice="the running proxy finishes it; so does the next `openmem context sweep`",
         )
     ]

@@ -36,8 +36,3 @@ def worst(findings: Sequence[Finding]) -> Outcome:
     """Return the gravest outcome; "ok" when there is none."""
     found = {finding.outcome for finding in findings}
     return next((outcome for outcome in OUTCOMES if outcome in found), "ok")
-
-
-def many(number: int, noun: str) -> str:
-    """Return `1 session`, `2 sessions`."""
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

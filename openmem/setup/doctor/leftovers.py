@@ -13,9 +13,10 @@ import os
 import time
 from collections.abc import Callable, Iterator
 
+from openmem.base.counts import counted
 from openmem.base.paths import Paths
 from openmem.host.lifecycle import ProxyStatus
-from openmem.setup.doctor.finding import Finding, many
+from openmem.setup.doctor.finding import Finding
 
 _LONG_SECONDS = 1.0
 _PROC = "/proc"
@@ -103,7 +104,8 @@ def check_processes(
         Finding(
             name="process",
             outcome="info" if status.running else "warning",
-            detail=f"{many(len(found), 'process')} of openmem that nobody leads: {named}",
+            detail=f"{counted(len(found), 'process', 'processes')} of openmem that nobody leads: "
+            f"{named}",
             advice="one that passes an open session through ends by itself; else: kill NUMBER",
         )
     ]

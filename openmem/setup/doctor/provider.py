@@ -12,6 +12,7 @@ import time
 
 from openmem.base.clock import seconds_of
 from openmem.base.config import Config, load_config
+from openmem.base.counts import counted
 from openmem.base.errors import OpenmemError
 from openmem.base.installation import read_key
 from openmem.base.paths import Paths
@@ -22,7 +23,7 @@ from openmem.memory.providers.registry import provider_of
 from openmem.memory.providers.server import SERVED, address_of
 from openmem.memory.providers.wire import Call, NotConnected
 from openmem.plan.system import System
-from openmem.setup.doctor.finding import Finding, many
+from openmem.setup.doctor.finding import Finding
 from openmem.setup.doctor.stack import check_stack
 from openmem.stack.pins import pins
 from openmem.stack.plan import folder_of
@@ -174,7 +175,7 @@ def _queue(name: str, bank: str, status: ProviderStatus, provider: Provider) -> 
     """Whether what was handed over is being taken in: by its age, else by looking twice."""
     if not status.waiting:
         return []
-    what = f"{many(status.waiting, 'text')} handed over and not taken in"
+    what = f"{counted(status.waiting, 'text')} handed over and not taken in"
     if status.waiting_since:
         age = time.time() - seconds_of(status.waiting_since)
         is_stuck, since = age > _STUCK_SECONDS, f", the oldest for {age / 60:.0f} min"
@@ -216,7 +217,7 @@ def _outbox(name: str, waiting: list[tuple[int, str, str, str, int]]) -> list[Fi
     tried = max((tries for *_, tries in waiting), default=0)
     if not waiting:
         return []
-    detail = f"{many(len(waiting), 'thing')} still to be told to {name}"
+    detail = f"{counted(len(waiting), 'thing')} still to be told to {name}"
     if tried < 2:
         return [Finding(name="provider-outbox", outcome="info", detail=detail)]
     return [

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from urllib.parse import urlsplit
 
+from openmem.base.counts import counted
 from openmem.base.paths import Paths
 from openmem.base.route import HOST
 from openmem.host import lifecycle
 from openmem.host.hold import is_listening
 from openmem.host.lifecycle import ProxyStatus
 from openmem.plan.action import Plan
-from openmem.setup.doctor.finding import Finding, many
+from openmem.setup.doctor.finding import Finding
 from openmem.setup.proof import reach_upstream
 from openmem.setup.resolve import start_command
 
@@ -83,8 +84,8 @@ def check_proxy(
                 name="fail_opens",
                 outcome="warning",
                 subject="proxy",
-                detail=f"{many(unrecorded, 'request')} of today went on without being kept whole, "
-                "for a fault of ours",
+                detail=f"{counted(unrecorded, 'request')} of today went on without being kept "
+                "whole, for a fault of ours",
                 advice=f"see {paths.logs_dir}/proxy.log",
             )
         )

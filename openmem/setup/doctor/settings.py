@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 
 from openmem.base.config import load_config
+from openmem.base.counts import counted
 from openmem.base.errors import InvalidConfig
 from openmem.base.paths import Paths
 from openmem.base.policy import KINDS, load_policy
-from openmem.setup.doctor.finding import Finding, many
+from openmem.setup.doctor.finding import Finding
 
 _KIND_WORDS = {"git": "git repositories", "other": "other folders", "unregistered": "unknown"}
 
@@ -44,6 +45,6 @@ def check_policy(paths: Paths) -> Finding:
             advice=f"mend {paths.policy_file}" if exists else "openmem setup",
         )
     stored = [_KIND_WORDS[k] for k in KINDS if policy.defaults.get(k, {}).get("store")]
-    rules = f", {many(len(policy.rules), 'rule')}" if policy.rules else ""
+    rules = f", {counted(len(policy.rules), 'rule')}" if policy.rules else ""
     what = f"stored: {', '.join(stored) or 'nothing by default'}{rules}"
     return Finding(name="policy", outcome="ok", detail=f"policy read; {what}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from openmem.base.counts import counted
 from openmem.base.errors import InvalidConfig
 from openmem.base.installation import read_key
 from openmem.base.paths import Paths
@@ -11,7 +12,9 @@ from openmem.context.care.files import named_blobs
 from openmem.context.care.sweep import due
 from openmem.context.store.catalog import entries
 from openmem.context.store.health import ailments
-from openmem.setup.doctor.finding import Finding, many
+from openmem.setup.doctor.finding import Finding
+
+_BLOB = ("image or document", "images or documents")
 
 
 def check_store(paths: Paths) -> list[Finding]:
@@ -29,7 +32,7 @@ def check_store(paths: Paths) -> list[Finding]:
             )
         )
     size = sum(_size(entry.path) for entry in known)
-    text = f"{many(len(known), 'session')}, {size / 1e6:.1f} MB"
+    text = f"{counted(len(known), 'session')}, {size / 1e6:.1f} MB"
     if not found:
         found.append(Finding(name="store", outcome="ok", subject="store", detail=text))
     return found
@@ -47,7 +50,7 @@ def check_blobs(paths: Paths, now: float) -> list[Finding]:
                 name="blobs",
                 outcome="info",
                 subject="blobs",
-                detail=f"{many(len(swept.blobs), 'file')} that no row names, "
+                detail=f"{counted(len(swept.blobs), 'file')} that no row names, "
                 f"{swept.blob_bytes / 1e6:.1f} MB",
                 advice="openmem context sweep   removes them; so does the proxy, once a day",
             )
@@ -63,14 +66,14 @@ def check_blobs(paths: Paths, now: float) -> list[Finding]:
                 name="blobs",
                 outcome="warning",
                 subject="blobs",
-                detail=f"{many(len(gone), 'image or document')} of stored rows is not there",
+                detail=f"{counted(len(gone), *_BLOB)} of stored rows not there",
                 advice=f"restore {paths.blobs_dir} from a backup; the rows' texts are whole",
             )
         ]
     if not there:
         return []
     total = sum(_size(f"{paths.blobs_dir}/{name}") for name in _names(paths.blobs_dir))
-    detail = f"{many(len(there), 'image or document')}, {total / 1e6:.1f} MB"
+    detail = f"{counted(len(there), *_BLOB)}, {total / 1e6:.1f} MB"
     return [Finding(name="blobs", outcome="ok", subject="blobs", detail=detail)]
 
 

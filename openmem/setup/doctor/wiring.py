@@ -10,6 +10,7 @@ from openmem.agents.base import AGENTS, Wired
 from openmem.agents.launchers import HOOK, MCP, launcher_path, plan_launchers
 from openmem.base.clock import seconds_of
 from openmem.base.config import load_config
+from openmem.base.counts import counted
 from openmem.base.errors import InvalidConfig, OpenmemError
 from openmem.base.own_tools import ASKING
 from openmem.base.paths import Paths, display
@@ -18,7 +19,7 @@ from openmem.plan.action import Plan
 from openmem.plan.receipt import drift, receipts
 from openmem.plan.system import System
 from openmem.setup.doctor.delivery import check_delivery
-from openmem.setup.doctor.finding import Finding, many
+from openmem.setup.doctor.finding import Finding
 
 _RECENT_SECONDS = 86_400
 _PYTHON_LINE = re.compile(rb"^python='?([^'\n]+)'?$", re.M)
@@ -57,7 +58,7 @@ def check_runs(system: System, paths: Paths) -> list[Finding]:
         )
     if not found:
         count = sum(receipt.is_active for receipt in known)
-        told = f"what {many(count, 'run')} wrote is in place" if count else "no file is changed"
+        told = f"what {counted(count, 'run')} wrote is in place" if count else "no file is changed"
         found.append(Finding(name="runs", outcome="ok", detail=told))
     return found
 
