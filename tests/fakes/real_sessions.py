@@ -1,21 +1,20 @@
-"""Real session files of agents, played again as streams of requests.
+"""Real sessions as conversations, for a client and a strict service that play them again.
 
-The files are not part of this project: `OPENMEM_TEST_TRANSCRIPTS` names their folder; without it
-there is nothing to read. Only what was said is taken; thinking is signed anew
-by the strict service, since the files' own signatures are of another one. What a service would
-refuse in any case is mended: a call whose result is missing goes, and the reverse.
+Only what was said is taken; thinking is signed anew by the strict service, since the files' own
+signatures are of another one. What a service would refuse in any case is mended: a call whose
+result is missing goes, and the reverse. For the requests as they once were: `transcript_streams`.
 """
 
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-FOLDER = Path(os.environ.get("OPENMEM_TEST_TRANSCRIPTS", "/nonexistent"))
+from tests.fakes.session_files import objects
+
 Block = dict[str, Any]
 
 
@@ -28,19 +27,6 @@ class Turn:
     reply: list[Block] = field(default_factory=list)
     thinks: bool = False
     begins_anew: bool = False
-
-
-def _objects(path: Path) -> Iterator[dict[str, Any]]:
-    decoder = json.JSONDecoder(strict=False)
-    for line in path.read_text(encoding="utf-8", errors="replace").split("\n"):
-        text, at = line.strip(), 0
-        while at < len(text) and text[at] == "{":
-            try:
-                value, at = decoder.raw_decode(text, at)
-            except ValueError:
-                break
-            if isinstance(value, dict):
-                yield value
 
 
 def _plain(block: Any) -> Block | None:
@@ -68,7 +54,7 @@ def claude_turns(path: Path) -> list[Turn]:
     turns: list[Turn] = []
     waiting = Turn()
     last_id = ""
-    for entry in _objects(path):
+    for entry in objects(path):
         message = entry.get("message")
         if entry.get("isSidechain") or not isinstance(message, dict):
             continue
@@ -191,7 +177,7 @@ def codex_items(path: Path) -> Iterator[tuple[list[Block], list[Block], bool]]:
     new: list[Block] = []
     output: list[Block] = []
     anew = False
-    for entry in _objects(path):
+    for entry in objects(path):
         payload = entry.get("payload")
         if not isinstance(payload, dict):
             continue

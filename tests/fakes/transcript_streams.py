@@ -1,20 +1,19 @@
 """Session files of real agents as the streams of requests that they once were.
 
-`OPENMEM_TEST_TRANSCRIPTS` names a folder with `claude-code/*.jsonl`, `codex/*.jsonl` and
-`opencode/*.json`; without it there is nothing to read. What a file does not tell (system prompt,
-tools, effort) is made up; order, texts, calls and results are the files' own.
+What a file does not tell (system prompt, tools, effort) is made up; order, texts, calls and
+results are the files' own. For sessions that a client plays again: `real_sessions`.
 """
 
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-FOLDER = Path(os.environ.get("OPENMEM_TEST_TRANSCRIPTS", "/nonexistent"))
+from tests.fakes.session_files import FOLDER, objects
+
 _MODEL = {"messages": "claude-opus-5-5", "responses": "gpt-6.2-sol", "chat": "m"}
 Item = dict[str, Any]
 
@@ -53,23 +52,13 @@ def streams() -> list[Stream]:
     return [stream for stream in made if len(stream.steps) > 1]
 
 
-def _records(path: Path) -> Iterator[Item]:
-    for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
-        try:
-            value = json.loads(line)
-        except ValueError:
-            continue  # two objects on one line, a comment: the files are as agents left them
-        if isinstance(value, dict):
-            yield value
-
-
 def _claude(path: Path) -> Stream:
     """A request goes before each answer; blocks of one answer stand on lines of their own."""
     steps: list[tuple[int, list[Item]]] = []
     waiting: list[Item] = []
     count, newest, opened = 0, "", set[str]()
     answer: Item | None = None
-    for record in _records(path):
+    for record in objects(path):
         message = record.get("message")
         if record.get("type") not in ("user", "assistant") or not isinstance(message, dict):
             continue
@@ -113,7 +102,7 @@ def _codex(path: Path) -> Stream:
     steps: list[tuple[int, list[Item]]] = []
     waiting: list[Item] = []
     count, opened = 0, set[str]()
-    for record in _records(path):
+    for record in objects(path):
         item = record.get("payload")
         if record.get("type") == "compacted" and isinstance(item, dict):
             history = item.get("replacement_history")

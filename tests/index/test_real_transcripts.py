@@ -7,9 +7,7 @@ stored is counted here from the raw JSON, by the standard library alone, and not
 from __future__ import annotations
 
 import json
-import os
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,28 +18,13 @@ from openmem.agents.transcripts.registry import READERS, reader_for, unread_form
 from openmem.index.sessions.importing import Means, import_sources
 from openmem.index.sessions.places import Formats, named
 from openmem.index.sessions.report import Report
+from tests.fakes.session_files import FOLDER, needs_session_files, objects
 from tests.index.conftest import Machine
 
 OF_PROGRAM = ("<task-notification>", "<system-reminder>", "<local-command", "<command-name>")
-FOLDER = Path(os.environ.get("OPENMEM_TEST_TRANSCRIPTS", "/nonexistent"))
 Count = Counter[tuple[str, str]]
 
-pytestmark = pytest.mark.skipif(
-    not FOLDER.exists(), reason="OPENMEM_TEST_TRANSCRIPTS names no folder (2026-11-30)"
-)
-
-
-def objects(path: Path) -> Iterator[Any]:
-    """Yield every JSON object that begins a line or stands behind another one."""
-    decoder = json.JSONDecoder(strict=False)
-    for line in path.read_bytes().split(b"\n"):
-        text, at = line.decode("utf-8", "replace").strip(), 0
-        while at < len(text) and text[at] == "{":
-            try:
-                value, at = decoder.raw_decode(text, at)
-            except ValueError:
-                break
-            yield value
+pytestmark = needs_session_files
 
 
 def of_claude(path: Path) -> Count:

@@ -16,6 +16,7 @@ from openmem.context.trim.items import NotTrimmable
 from openmem.context.trim.state import Cut
 from openmem.context.trim.trimmer import Ask
 from openmem.context.trim.view import kept_order
+from tests.fakes.session_files import needs_session_files
 from tests.fakes.strict.legality import first_fault
 from tests.fakes.strict.reasoning import pairing_fault
 from tests.fakes.superseding import FORMS, SID, trimmer
@@ -27,7 +28,7 @@ SETTINGS: dict[str, Any] = {
 }  # fmt: skip
 
 
-@pytest.mark.skipif(not STREAMS, reason="OPENMEM_TEST_TRANSCRIPTS names no folder (2026-11-30)")
+@needs_session_files
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("stream", STREAMS, ids=lambda stream: stream.name)
 def test_a_real_session_keeps_every_promise(home: Path, stream: Stream) -> None:

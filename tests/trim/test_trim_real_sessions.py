@@ -17,7 +17,8 @@ from openmem.context.trim.legality import first_fault
 from openmem.context.trim.trimmer import Ask
 from openmem.context.trim.wire.responses import ResponsesFormat
 from tests.fakes.claude_conversation import ClaudeConversation
-from tests.fakes.real_sessions import FOLDER, Turn, claude_turns, codex_items, opencode_turns
+from tests.fakes.real_sessions import Turn, claude_turns, codex_items, opencode_turns
+from tests.fakes.session_files import FOLDER, needs_session_files
 from tests.fakes.strict.reasoning import items_of, pairing_fault, prefix_of, seal, stale_reasoning
 from tests.trim import test_trim_conversations as messages
 from tests.trim import test_trim_openai as responses
@@ -25,9 +26,7 @@ from tests.trim import test_trim_openai as responses
 pytestmark = [
     pytest.mark.heavy,
     pytest.mark.timeout(600),
-    pytest.mark.skipif(
-        not FOLDER.exists(), reason="OPENMEM_TEST_TRANSCRIPTS names no folder (2026-11-30)"
-    ),
+    needs_session_files,
 ]
 
 SETTINGS = {"soft_tokens": 30_000, "hard_tokens": 45_000, "compress_tokens": 2_000}
