@@ -6,6 +6,7 @@ import contextlib
 import errno
 import fcntl
 import os
+import stat
 import time
 from collections.abc import Iterator
 
@@ -47,6 +48,17 @@ def ensure_private_dir(path: str) -> str:
         with contextlib.suppress(FileExistsError):  # another process of ours was first
             os.mkdir(folder, 0o700)
     return path
+
+
+def is_private_folder(path: str) -> bool:
+    """Return whether `path` is a real folder of this user that nobody else may enter."""
+    try:
+        status = os.lstat(path)
+    except OSError:
+        return False
+    return (
+        stat.S_ISDIR(status.st_mode) and status.st_uid == os.getuid() and not status.st_mode & 0o077
+    )
 
 
 def write_atomic(path: str, data: bytes, *, mode: int = 0o600) -> None:

@@ -12,11 +12,11 @@ from __future__ import annotations
 import json
 import os
 import socket
-import stat
 import time
 from collections.abc import Mapping
 
 from openmem.base.errors import OpenmemError
+from openmem.base.io import is_private_folder
 from openmem.base.paths import Paths
 
 ANSWER_LIMIT_BYTES = 8 << 20
@@ -27,17 +27,6 @@ class ControlError(OpenmemError):
     """The proxy did not answer, or answered something that is not its protocol."""
 
     code = "proxy-unreachable"
-
-
-def is_private_folder(path: str) -> bool:
-    """Return whether `path` is a real folder of this user that nobody else may enter."""
-    try:
-        status = os.lstat(path)
-    except OSError:
-        return False
-    return (
-        stat.S_ISDIR(status.st_mode) and status.st_uid == os.getuid() and not status.st_mode & 0o077
-    )
 
 
 def call(paths: Paths, request: Mapping[str, object], timeout: float) -> dict[str, object]:

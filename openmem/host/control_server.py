@@ -18,8 +18,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 
 from openmem.base.errors import Refused
-from openmem.base.io import ensure_private_dir
-from openmem.host.control import REQUEST_LIMIT_BYTES, is_private_folder
+from openmem.base.io import ensure_private_dir, is_private_folder
+from openmem.host.control import REQUEST_LIMIT_BYTES
 from openmem.host.logbook import Logbook
 
 Json = dict[str, object]
@@ -57,7 +57,11 @@ class ControlServer:
         temporary = f"{folder}/c.{os.getpid()}"
         listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
-            listener.bind(temporary)
+            try:
+                listener.bind(temporary)
+            except FileNotFoundError:  # a worker that ended has just taken the empty folder away
+                ensure_private_dir(folder)
+                listener.bind(temporary)
             os.chmod(temporary, 0o600)
             status = os.stat(temporary)
             self._server = await asyncio.start_unix_server(

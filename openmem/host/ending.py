@@ -21,6 +21,7 @@ from openmem.host.record import (
     mark_stopped,
     read_record,
     remove_record,
+    remove_socket,
     supervisor_pid,
 )
 
@@ -48,6 +49,7 @@ def end_now(paths: Paths) -> bool:
         if not wait_ended(paths, KILL_SECONDS):
             raise Failed(f"the proxy (process {supervisor_pid(paths) or 'unknown'}) does not end.")
     remove_record(paths)
+    remove_socket(paths)  # of a worker that was killed
     return was_running
 
 

@@ -15,7 +15,7 @@ import json
 import os
 from collections.abc import Mapping
 
-from openmem.base.io import ensure_private_dir, write_atomic
+from openmem.base.io import ensure_private_dir, is_private_folder, write_atomic
 from openmem.base.paths import Paths
 
 HOST = "127.0.0.1"
@@ -148,6 +148,24 @@ def mark_stopped(paths: Paths) -> None:
 def clear_stopped(paths: Paths) -> None:
     """Take back `mark_stopped`."""
     _unlink(_stopped_file(paths))
+
+
+def remove_socket(paths: Paths) -> None:
+    """Remove the control socket that a killed worker left. Only for who knows that none serves."""
+    if is_private_folder(os.path.dirname(paths.control_socket)):
+        _unlink(paths.control_socket)
+        remove_socket_folder(paths)
+
+
+def remove_socket_folder(paths: Paths) -> None:
+    """Remove the folder of the control socket where it was made for that alone, if it is empty."""
+    folder = os.path.dirname(paths.control_socket)
+    if folder == paths.run_dir:
+        return
+    try:
+        os.rmdir(folder)
+    except OSError:
+        pass  # gone already, another's, or the next worker's socket stands in it
 
 
 def _unlink(path: str) -> None:

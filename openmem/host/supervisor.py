@@ -31,6 +31,7 @@ from openmem.host.record import (
     holds_lock,
     is_stopped,
     remove_record,
+    remove_socket,
     sign_lock,
     write_record,
 )
@@ -297,6 +298,7 @@ class Supervisor:
         self._reap()
         if self.listen_fd >= 0:
             os.close(self.listen_fd)
+        remove_socket(self.paths)  # of a worker that had to be killed
         os.close(self.lock_fd)
 
     def _write_record(self) -> None:

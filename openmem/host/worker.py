@@ -20,6 +20,7 @@ from openmem.host.desk import Desk
 from openmem.host.launch import number_in, take_orders
 from openmem.host.logbook import Logbook
 from openmem.host.orphan import find_supervisor
+from openmem.host.record import remove_socket_folder
 from openmem.host.serving import WorkerProcess
 
 DESCRIPTORS_WANTED = 8192
@@ -48,7 +49,10 @@ async def _run(
 ) -> None:
     worker = WorkerProcess(paths, orders, environ, log)
     control = ControlServer(paths.control_socket, Desk(worker).handlers(), log)
-    await worker.run(control, lambda: find_supervisor(worker))
+    try:
+        await worker.run(control, lambda: find_supervisor(worker))
+    finally:
+        remove_socket_folder(paths)
 
 
 def main(_arguments: list[str] | None = None) -> int:

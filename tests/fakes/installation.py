@@ -20,6 +20,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from openmem.base.io import is_private_folder
 from openmem.base.paths import Paths
 from openmem.host.record import Record, read_record
 
@@ -133,6 +134,8 @@ class Installation:
         finally:
             for pid in self.processes():
                 os.kill(pid, signal.SIGKILL)
+        folder = os.path.dirname(self.paths.control_socket)
+        assert folder == self.paths.run_dir or not is_private_folder(folder), f"{folder} is left"
 
     # --- what it says
 

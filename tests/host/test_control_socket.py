@@ -16,8 +16,10 @@ from typing import Any
 
 import pytest
 
+from openmem.base.io import is_private_folder
 from openmem.base.paths import Paths
-from openmem.host.control import REQUEST_LIMIT_BYTES, ControlError, call, is_private_folder
+from openmem.host.control import REQUEST_LIMIT_BYTES, ControlError, call
+from openmem.host.record import remove_socket
 from tests.fakes.installation import Installation, installation, wait_for
 
 
@@ -249,6 +251,40 @@ def test_a_deep_home_folder_uses_the_short_place_if_it_is_private(tmp_path: Path
         assert call(copy.paths, {"op": "ping"}, 30)["ok"] is True
         assert stat.S_IMODE(os.stat(folder).st_mode) == 0o700
         assert stat.S_IMODE(os.stat(copy.paths.control_socket).st_mode) == 0o600
+        copy.launch("--stop")
+        wait_for(lambda: not copy.processes(), "it ended")
+        assert not os.listdir(short), "its folder goes with the proxy"
+
+
+def test_the_short_place_is_taken_away_after_a_death_too(tmp_path: Path) -> None:
+    """Ours: over a thousand empty folders lay in /tmp after a day of starts and stops."""
+    deep = tmp_path / ("d" * 60) / ("e" * 60)
+    deep.mkdir(parents=True)
+    with installation(deep) as copy:
+        folder = os.path.dirname(copy.paths.control_socket)
+        assert folder.startswith("/tmp/openmem-")
+        copy.launch("--detach")
+        copy.worker()
+        assert call(copy.paths, {"op": "ping"}, 30)["ok"] is True
+        copy.kill_all()
+        assert os.listdir(folder) == ["control.sock"]
+        copy.launch("--stop")
+        assert not os.path.exists(folder)
+
+
+def test_a_short_place_that_holds_something_else_stays(tmp_path: Path) -> None:
+    """Ours: only what is empty is taken away."""
+    deep = tmp_path / ("d" * 60) / ("e" * 60)
+    short = tmp_path / "rt"
+    for path in (deep, short):
+        path.mkdir(parents=True)
+    paths = Paths({"HOME": str(deep), "XDG_RUNTIME_DIR": str(short)})
+    folder = Path(paths.control_socket).parent
+    folder.mkdir(mode=0o700)
+    for name in ("control.sock", "theirs"):
+        (folder / name).write_text("")
+    remove_socket(paths)
+    assert [path.name for path in folder.iterdir()] == ["theirs"]
 
 
 def test_in_a_place_open_to_others_the_worker_serves_without_control(tmp_path: Path) -> None:
