@@ -57,3 +57,31 @@ def test_a_limit_that_one_model_proved_is_not_anothers(home: Path) -> None:
     assert (other.window, other.proven) == (40_000, False)
     trim.report(SID, view.thread, view.weight, 9_000)  # a success above it disproves it
     assert trim.thresholds("small", 0, trim.state_of(SID, view.thread)).window == 12_800
+
+
+def test_a_proven_limit_lowers_from_where_the_proxy_has_to_ask(home: Path) -> None:
+    """Ours: a hint of the assumed window would let every later request pass unasked."""
+    trim, form = trimmer(), FORMS["messages"]
+    view = trim.view(form, Ask(sid=SID, body=body_in("messages", turns(1), model="large"), now=1.0))
+    assert trim.soft_tokens(SID, "large") == 20_000
+    trim.learn_limit(SID, view.thread, 8_000, "large")
+    assert trim.soft_tokens(SID, "large") == 4_000
+    assert trim.soft_tokens(SID, "small") == 6_400 and trim.soft_tokens("other", "large") == 20_000
+
+
+def test_an_overflow_without_a_number_only_ever_lowers_the_window(home: Path) -> None:
+    """Ours: what was sent bounds the window where the provider counted before, and only then."""
+    trim, form = trimmer(), FORMS["messages"]
+    view = trim.view(form, Ask(sid=SID, body=body_in("messages", turns(1), model="large"), now=1.0))
+
+    def window() -> int:
+        return trim.thresholds("large", 0, trim.state_of(SID, view.thread)).window
+
+    trim.learn_overflow(SID, view.thread, 30_000, "large")
+    assert window() == 40_000  # nothing was counted yet
+    trim.report(SID, view.thread, view.weight, view.tokens_before)
+    for tokens, expected in ((50_000, 40_000), (0, 40_000), (30_000, 30_000), (35_000, 30_000)):
+        trim.learn_overflow(SID, view.thread, tokens, "large")
+        assert window() == expected
+    trim.report(SID, view.thread, view.weight, 31_000)  # a success above it disproves it
+    assert window() == 40_000

@@ -6,8 +6,10 @@ The window is of the model named in the outgoing request, corrected by what a re
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+
+from openmem.context.trim.items import Item, is_side_request
 
 UNKNOWN_WINDOW = 200_000
 SOFT_CAP, SOFT_SHARE = 100_000, 0.5
@@ -83,11 +85,42 @@ def thresholds_of(window: int, max_tokens: int, settings: TrimSettings, proven: 
     )
 
 
+def refusal_at(tokens: int, limits: Thresholds, items: Sequence[Item]) -> str:
+    """Return the words of a refusal that the provider itself would give, "" to send.
+
+    Only at a limit that the provider proved; in its own words, so that the agent compacts or tells
+    its user. The agent's own request for a summary is never refused.
+    """
+    if not limits.proven or tokens < limits.window * STOP_SHARE or is_side_request(items):
+        return ""
+    return (
+        f"prompt is too long: {tokens} tokens > {limits.window} maximum "
+        "(openmem: nothing is left to trim; compact the session or begin another)"
+    )
+
+
 _TOO_LONG = (
     re.compile(r"(\d[\d,]{2,12})\s*tokens?\s*>\s*(\d[\d,]{2,12})"),
     re.compile(r"maximum context length is (\d[\d,]{2,12})"),
     re.compile(r"context (?:window|length)[^.]{0,40}?(\d[\d,]{3,12})"),
 )
+
+
+# Words that only a request which is too long for its model is refused with.
+_OVERFLOW = re.compile(
+    r"context_length_exceeded|(?:prompt|input) is too long|maximum context length"
+    r"|exceed\w*[^.]{0,40}?context (?:window|length|size|limit)"
+    r"|context (?:window|length|size|limit) (?:was |is )?exceeded",
+    re.I,
+)
+
+
+def overflow_in(error_text: str) -> int | None:
+    """Return the window that a refusal of a request which is too long names, 0 when it names none.
+
+    None for any other refusal, whatever numbers it holds.
+    """
+    return limit_in(error_text) if _OVERFLOW.search(error_text) else None
 
 
 def limit_in(error_text: str) -> int:

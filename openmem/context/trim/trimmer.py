@@ -28,9 +28,9 @@ from openmem.context.trim.items import (
 from openmem.context.trim.limits import (
     LEAST_GAIN_TOKENS,
     SOFT_CAP,
-    STOP_SHARE,
     Thresholds,
     TrimSettings,
+    refusal_at,
     thresholds_of,
     window_of,
 )
@@ -134,6 +134,17 @@ class Trimmer:
             trims.put(thread, replace(state, limit=limit, limit_model=model))
             save_trims(self._paths, sid, trims)
 
+    def learn_overflow(self, sid: str, thread: str, tokens: int, model: str) -> None:
+        """Take in that a request was refused as too long by words that name no window.
+
+        `tokens`: the estimate of what was sent. It bounds the window only where the provider's own
+        counts stand behind it, and says something only below the window that was taken for granted.
+        """
+        with self._lock:
+            state = self._session(sid).threads.get(thread, TrimState())
+            if state.samples and 0 < tokens < self.thresholds(model, 0, state).window:
+                self.learn_limit(sid, thread, tokens, model)
+
     def state_of(self, sid: str, thread: str) -> TrimState:
         """Return a thread's state."""
         with self._lock:
@@ -180,7 +191,7 @@ class Trimmer:
                 thresholds=limits,
                 problem=problem,
                 is_settled=is_settled,
-                refusal=_refusal(before, limits, items),
+                refusal=refusal_at(before, limits, items),
             )
         bound = form.with_binding(envelope) if state.binding_repair else None
         noted: Cut | None = self._noted(ask.sid, cut)
@@ -217,7 +228,7 @@ class Trimmer:
             is_settled=is_settled,
             asks_for_binding=bound is not None,
             cut=cut,
-            refusal=_refusal(after, limits, items),
+            refusal=refusal_at(after, limits, items),
         )
 
     def repair(self, form: WireFormat, ask: Ask) -> View:
@@ -251,6 +262,12 @@ class Trimmer:
         limit = state.limit if state.limit_model in ("", model) else 0
         window = window_of(model, self._windows, limit)
         return thresholds_of(window, max_tokens, self._settings, proven=limit > 0)
+
+    def soft_tokens(self, sid: str, model: str) -> int:
+        """Return from how many tokens on any thread of a session may be trimmed for a model."""
+        with self._lock:
+            proven = [state for state in self._session(sid).threads.values() if state.limit]
+            return min(self.thresholds(model, 0, state).soft for state in (TrimState(), *proven))
 
     def _bare_cut(self, items: Sequence[Item]) -> Cut | None:
         """Return the cut of a history that was rewritten: all of it, without the old thinking.
@@ -464,20 +481,6 @@ class Trimmer:
 
 def _no_rows(sid: str, parts: Sequence[tuple[int, str, int]]) -> Sequence[int]:
     return [0] * len(parts)
-
-
-def _refusal(tokens: int, limits: Thresholds, items: Sequence[Item]) -> str:
-    """Return the words of a refusal that the provider itself would give, "" to send.
-
-    Only at a limit that the provider proved; in its own words, so that the agent compacts or tells
-    its user. The agent's own request for a summary is never refused.
-    """
-    if not limits.proven or tokens < limits.window * STOP_SHARE or is_side_request(items):
-        return ""
-    return (
-        f"prompt is too long: {tokens} tokens > {limits.window} maximum "
-        "(openmem: nothing is left to trim; compact the session or begin another)"
-    )
 
 
 def _own_fault(form: WireFormat, body: bytes, original: bytes) -> str:

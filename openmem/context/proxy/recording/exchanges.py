@@ -224,6 +224,8 @@ class Recordings:
             return {}
         if view is None or splice is None or reply is None or not 200 <= reply.status < 300:
             return {"splice": None}
+        if reply.overflow is not None:
+            return {"splice": None}  # made before the window was known
         now = trimming.splice_now(exchange.sid, view, splice)
         return {"splice": asdict(now) if now else None}
 
@@ -345,9 +347,10 @@ class Recordings:
     def reply(self, exchange: Exchange, reply: Reply) -> str:
         """Store what the model answered and what the call cost; return the outcome."""
         try:
+            view, trimming = exchange.view, self.trimming
+            if reply.overflow is not None and view is not None and trimming is not None:
+                trimming.refused(exchange.sid, view, reply.overflow, exchange.model)
             if not 200 <= reply.status < 300:
-                if reply.status == 400 and exchange.view is not None and self.trimming is not None:
-                    self.trimming.refused(exchange.sid, exchange.view, reply.words, exchange.model)
                 return "recorded"  # an error of the provider is no answer and no call that counts
             if reply.blocks:
                 self.recorder.record_response(
@@ -362,8 +365,9 @@ class Recordings:
                     kept = exchange.thread.settled(kept, reply.usage)
                     exchange.thread.remember(exchange.known, reply.usage)
             tokens, is_cleared = reply.usage.prompt_tokens, False
-            if exchange.view is not None and tokens and self.trimming is not None:
-                is_other = self.trimming.report(exchange.sid, exchange.view, tokens, reply.cleared)
+            has_counted = tokens and reply.overflow is None
+            if view is not None and has_counted and trimming is not None:
+                is_other = trimming.report(exchange.sid, view, tokens, reply.cleared)
                 is_cleared = is_other and reply.cleared.uses > 0
             if is_cleared:
                 self.recorder.add_event(
@@ -401,16 +405,20 @@ class Recordings:
         )
 
     def hint(self, exchange: Exchange, reply: Reply) -> dict[str, Any] | None:
-        """Return what the proxy may know of a call: see `hints.Hint`; None when it says nothing."""
+        """Return what the proxy may know of a call: see `hints.Hint`; None when it says nothing.
+
+        After one that was too long it may know nothing, so that the next is asked about.
+        """
         trimming, tokens = self.trimming, reply.usage.prompt_tokens
-        if trimming is None or not tokens or exchange.lane == "side":
+        is_too_long = reply.overflow is not None
+        if trimming is None or not (tokens or is_too_long) or exchange.lane == "side":
             return None
         return {
             "sid": exchange.sid,
             "lane": exchange.lane,
             "size_bytes": exchange.size_bytes,
-            "tokens": tokens,
-            "soft_tokens": trimming.soft_tokens(exchange.model),
+            "tokens": 0 if is_too_long else tokens,
+            "soft_tokens": trimming.soft_tokens(exchange.sid, exchange.model),
             "model": exchange.model,
             "has_cut": trimming.has_cut(exchange.sid),
         }

@@ -19,6 +19,7 @@ from openmem.context.proxy.recording.reply_forms import FORMS
 from openmem.context.proxy.recording.sse import EventReader, TooLong
 from openmem.context.proxy.recording.usage import Usage
 from openmem.context.trim.clearing import NOTHING_CLEARED, Cleared
+from openmem.context.trim.limits import overflow_in
 
 _LIMIT_BYTES = 32 * 1024 * 1024
 _WORDS_BYTES = 4096
@@ -30,8 +31,9 @@ class Reply:
 
     `blocks`: whole pieces in order, in the API's JSON form: content blocks, output items, or the
     one message of a chat. `is_complete`: the message
-    came to its end. `note`: why it is not complete, "" otherwise; never content. `words`: the
-    head of a 400's body, in memory only. `cleared`: what the provider left out of the prompt.
+    came to its end. `note`: why it is not complete, "" otherwise; never content. `overflow`: the
+    request was too long for the model, told by a 400 or inside a stream (`limits.overflow_in`).
+    `cleared`: what the provider left out of the prompt.
     """
 
     status: int
@@ -39,7 +41,7 @@ class Reply:
     blocks: list[dict[str, Any]]
     is_complete: bool
     note: str = ""
-    words: str = ""
+    overflow: int | None = None
     cleared: Cleared = NOTHING_CLEARED
 
 
@@ -117,6 +119,8 @@ class ReplyReader:
             blocks=form.blocks() if is_ok else [],
             is_complete=form.is_complete,
             note=note,
-            words=self._words.decode("utf-8", "replace"),
+            overflow=form.overflow
+            if is_ok
+            else overflow_in(self._words.decode("utf-8", "replace")),
             cleared=form.cleared,
         )

@@ -18,6 +18,7 @@ from typing import Any, Protocol
 from openmem.context.formats.view import Wire
 from openmem.context.proxy.recording.usage import Usage
 from openmem.context.trim.clearing import EDIT, NOTHING_CLEARED, Cleared
+from openmem.context.trim.limits import overflow_in
 
 _DELTAS = {
     "text_delta": ("text", "text"),
@@ -29,11 +30,12 @@ _REASONING = ("reasoning_content", "reasoning", "reasoning_text")
 
 class Form(Protocol):
     """An answer that is being read. `note`: a fault that the provider reported, "" for none;
-    `cleared`: what it left out of the prompt."""
+    `overflow`: see `limits.overflow_in`; `cleared`: what it left out of the prompt."""
 
     usage: Usage
     is_complete: bool
     note: str
+    overflow: int | None
     cleared: Cleared
 
     def event(self, event: dict[str, Any]) -> None:
@@ -73,6 +75,7 @@ class MessagesForm:
         self.usage = Usage()
         self.is_complete = False
         self.note = ""
+        self.overflow: int | None = None
         self.cleared = NOTHING_CLEARED
         self._blocks: dict[int, dict[str, Any]] = {}
         self._open: dict[int, _Open] = {}
@@ -101,7 +104,7 @@ class MessagesForm:
         elif kind == "message_stop":
             self.is_complete = True
         elif kind == "error":
-            self.note = _fault(event.get("error"))
+            self.note, self.overflow = _fault(event.get("error"))
         elif not isinstance(index, int):
             return
         elif kind == "content_block_start":
@@ -152,6 +155,7 @@ class ResponsesForm:
         self.usage = Usage()
         self.is_complete = False
         self.note = ""
+        self.overflow: int | None = None
         self.cleared = NOTHING_CLEARED
         self._items: dict[int, dict[str, Any]] = {}
 
@@ -174,9 +178,11 @@ class ResponsesForm:
         elif kind == "response.failed":
             response = event.get("response")
             self._ended(response)
-            self.note = _fault(response.get("error") if isinstance(response, dict) else None)
+            self.note, self.overflow = _fault(
+                response.get("error") if isinstance(response, dict) else None
+            )
         elif kind == "error":
-            self.note = _fault(event.get("error", event))
+            self.note, self.overflow = _fault(event.get("error", event))
 
     def _ended(self, response: object) -> None:
         if not isinstance(response, dict):
@@ -195,6 +201,7 @@ class ChatForm:
         self.usage = Usage()
         self.is_complete = False
         self.note = ""
+        self.overflow: int | None = None
         self.cleared = NOTHING_CLEARED
         self._message: dict[str, Any] | None = None
         self._texts: dict[str, list[str]] = {}
@@ -225,7 +232,7 @@ class ChatForm:
 
     def event(self, event: dict[str, Any]) -> None:
         if event.get("error"):
-            self.note = _fault(event["error"])
+            self.note, self.overflow = _fault(event["error"])
         self.usage = self.usage.updated_by_openai(event.get("usage"))
         choice = _first_choice(event)
         delta = choice.get("delta")
@@ -265,10 +272,11 @@ def _first_choice(event: dict[str, Any]) -> dict[str, Any]:
     return {}
 
 
-def _fault(error: object) -> str:
-    """Return the name of a fault, never its words."""
-    named = error if isinstance(error, Mapping) else {}
-    return f"error-event:{named.get('code') or named.get('type')}"[:80]
+def _fault(error: object) -> tuple[str, int | None]:
+    """Return the name of a fault, never its words, and what they say of the model's window."""
+    told = error if isinstance(error, Mapping) else {}
+    name = told.get("code") or told.get("type")
+    return f"error-event:{name}"[:80], overflow_in(f"{name}: {told.get('message')}")
 
 
 FORMS: Mapping[Wire, Callable[[], Form]] = {

@@ -21,10 +21,9 @@ from openmem.context.proxy.recording.splice import Splice, splice_of
 from openmem.context.session import peek_trim_request, take_trim_request
 from openmem.context.trim.clearing import NOTHING_CLEARED, Cleared, Clearing, with_clearing
 from openmem.context.trim.items import NotTrimmable, WireFormat
-from openmem.context.trim.limits import TrimSettings, limit_in
+from openmem.context.trim.limits import TrimSettings
 from openmem.context.trim.notes import Notes
 from openmem.context.trim.spent.reduce import BodyPlace
-from openmem.context.trim.state import TrimState
 from openmem.context.trim.trimmer import Ask, Trimmer, View
 from openmem.context.trim.wire.chat import ChatFormat
 from openmem.context.trim.wire.messages import MessagesFormat
@@ -135,11 +134,12 @@ class Trimming:
         it; return whether that is another count of tool uses than before."""
         return self._trimmer.report(sid, view.thread, view.weight, tokens, cleared)
 
-    def refused(self, sid: str, view: View, words: str, model: str) -> None:
-        """Take in the provider's refusal of a request: it may name the model's window."""
-        limit = limit_in(words)
-        if limit:
-            self._trimmer.learn_limit(sid, view.thread, limit, model)
+    def refused(self, sid: str, view: View, overflow: int, model: str) -> None:
+        """Take in that a request was too long. `overflow`: the window that was named, or 0."""
+        if overflow:
+            self._trimmer.learn_limit(sid, view.thread, overflow, model)
+        else:
+            self._trimmer.learn_overflow(sid, view.thread, view.tokens_after, model)
 
     def has_cut(self, sid: str) -> bool:
         """Return whether a session has a trim behind it."""
@@ -157,9 +157,9 @@ class Trimming:
         samples = tuple((sample.weight, sample.tokens) for sample in state.samples)
         return replace(splice, samples=samples)
 
-    def soft_tokens(self, model: str) -> int:
-        """Return from how many prompt tokens a turn of this model is trimmed."""
-        return self._trimmer.thresholds(model, 0, TrimState()).soft
+    def soft_tokens(self, sid: str, model: str) -> int:
+        """Return from how many prompt tokens a turn of this model is trimmed in a session."""
+        return self._trimmer.soft_tokens(sid, model)
 
 
 def _nothing(parts: Sequence[BodyPlace]) -> Sequence[int]:
