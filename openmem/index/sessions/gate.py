@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 
 from openmem.base.paths import Paths
@@ -20,11 +21,25 @@ class Admission:
     bank: str = ""
 
 
+def policy_state(paths: Paths) -> str:
+    """Return what is equal as long as the policy says the same; also for one that is not there."""
+    try:
+        with open(paths.policy_file, "rb") as file:
+            data = file.read()
+    except OSError as error:
+        data = b"\0" + type(error).__name__.encode("ascii")
+    return hashlib.sha256(paths.home.encode("utf-8", "surrogateescape") + b"\0" + data).hexdigest()
+
+
 class Gate:
-    """Answers for sessions; folders are looked at once. Fails closed, as the policy does."""
+    """Answers for sessions; folders are looked at once. Fails closed, as the policy does.
+
+    `state`: of the policy that it answers by, as `policy_state` gives it.
+    """
 
     def __init__(self, paths: Paths) -> None:
         self._paths = paths
+        self.state = policy_state(paths)  # before the policy is read: an older one is asked again
         self._policy: Policy = load_policy(paths.policy_file, paths.home)
         self._known: dict[str, Workspace] = {}
 

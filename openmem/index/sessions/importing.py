@@ -119,11 +119,13 @@ class _Import:
         title = reader.title
         self._means.progress(self._done, self._total, title)
         kept = self._cursors.get(source)
-        if kept.stamp and kept.stamp == source.stamp:
+        is_unchanged = bool(kept.stamp) and kept.stamp == source.stamp
+        if is_unchanged and not kept.is_denied:
             self._report.unchanged += 1
         else:
             try:
-                self._with_attempts(source, reader, kept)
+                if not (is_unchanged and self._is_denied_still(source, reader)):
+                    self._with_attempts(source, reader, kept)
             except (OSError, sqlite3.Error) as error:
                 why = os.strerror(error.errno or 0) if isinstance(error, OSError) else str(error)
                 self._report.unread.append(Unread(path=source.path, why=why, is_fault=True))
@@ -133,6 +135,23 @@ class _Import:
                 )
         self._done += source.size
         self._means.progress(self._done, self._total, title)
+
+    def _is_denied_still(self, source: Source, reader: Reader) -> bool:
+        """Return whether what was denied still is; its folder may be in a repository by now.
+
+        No more is read than says where the session ran: that is written down nowhere.
+        """
+        for item in reader.read(source, Mark()):
+            if isinstance(item, Piece) and item.blocks:
+                sid = sanitize_sid(item.session) or _fallback_sid(source)
+                admission = self._gate.admit(sid, item.cwd or source.folder)
+                if admission.may_store:
+                    return False
+                reason, denied = admission.reason, self._report.denied
+                denied[reason] = denied.get(reason, 0) + 1
+                break
+        self._report.unchanged += 1
+        return True
 
     def _with_attempts(self, source: Source, reader: Reader, kept: Kept) -> None:
         if source.part or not kept.mark.offset or self._was_rewritten(source, kept):
@@ -198,10 +217,9 @@ class _OneSource:
             assert session.store is not None
             session.store.end()
         self._bytes = max(0, (mark.offset or self._source.size) - self._kept.mark.offset)
-        if self._stored() or not self._denied:
-            kept = self._kept_at(mark, self._source.stamp)
-            self.close()  # on disk before the cursor says so
-            self._whole._cursors.put(self._source, kept)
+        kept = self._kept_at(mark, self._source.stamp)
+        self.close()  # on disk before the cursor says so
+        self._whole._cursors.put(self._source, kept)
 
     def close(self) -> None:
         for session in self._sessions.values():
@@ -312,7 +330,8 @@ class _OneSource:
             if not self._means.is_dry:
                 states[session.sid] = session.store.state()
         anchor = "" if self._source.part else self._anchor(mark)
-        return Kept(stamp=stamp, mark=mark, sessions=states, anchor=anchor)
+        denied = self._whole._gate.state if self._denied else self._kept.denied
+        return Kept(stamp=stamp, mark=mark, sessions=states, anchor=anchor, denied=denied)
 
     def _anchor(self, mark: Mark) -> str:
         return self._whole._cursors.anchor_of(self._source.path, mark.offset)
