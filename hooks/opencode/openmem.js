@@ -1,15 +1,18 @@
 // openmem: tells openmem-hook of OpenCode's sessions. It holds no logic of its own: at a prompt it
 // registers the session and puts what openmem answers before the prompt, as a part that OpenCode
 // stores, so that every later request repeats the same bytes; when a turn has ended it hands the
-// turn over. Every hook has a time limit and swallows its faults, because one that throws fails the
-// person's run. OpenCode does not wait for what an event starts; `dispose` does.
+// turn over; a call that names us it lets openmem look at first. Every hook has a time limit and
+// swallows its faults, because one that throws fails the person's run; only a call is refused by
+// throwing, and the model is given the words. OpenCode does not wait for what an event starts;
+// `dispose` does.
 import { spawn } from "node:child_process"
 
 const HOOK = "" // filled in by the installer
-const LIMIT_MS = { "session-start": 2500, prompt: 1500, stop: 2500 }
+const LIMIT_MS = { "session-start": 2500, prompt: 1500, stop: 2500, tool: 1500 }
 const LOOK_MS = 500
 const HOOK_MS = 6000
 const SAID_CHARACTERS = 12000
+const PLACEHOLDER = "[openmem: "
 
 const after = (ms) => new Promise((done) => setTimeout(done, ms).unref?.())
 const within = (ms, work) => Promise.race([work, after(ms)])
@@ -51,9 +54,18 @@ function contextOf(stdout) {
   }
 }
 
+function refusalOf(stdout) {
+  try {
+    const told = JSON.parse(stdout).hookSpecificOutput
+    return told.permissionDecision === "deny" ? told.permissionDecisionReason || "" : ""
+  } catch {
+    return "" // nothing against it, or a launcher that could not run
+  }
+}
+
 const guarded = (hook) => async (...given) => {
   try {
-    await within(HOOK_MS, hook(...given))
+    return await within(HOOK_MS, hook(...given))
   } catch {} // the person's run goes on; openmem's own log says what failed
 }
 
@@ -97,7 +109,19 @@ export const Openmem = async ({ client, directory }) => {
     pending.add(work)
   }
 
+  // What the model was shown names the session at the top, in its sub-agents too.
+  const against = guarded(async (tool, sessionID, args) => {
+    if (!JSON.stringify(args ?? "").includes(PLACEHOLDER)) return ""
+    const call = { tool_name: tool, tool_input: args }
+    return refusalOf(await run("tool", payload(await topOf(sessionID), call)))
+  })
+
   return {
+    "tool.execute.before": async ({ tool, sessionID }, output) => {
+      const reason = await against(tool, sessionID, output?.args)
+      if (reason) throw new Error(reason)
+    },
+
     event: guarded(async ({ event }) => {
       const { sessionID, info } = event.properties ?? {}
       if (event.type === "session.created")

@@ -20,6 +20,7 @@ import pytest
 
 from openmem.base.frame import FRAME_OPEN
 from openmem.context.session import read_registration
+from openmem.context.trim.spent.marker import marker
 from openmem.hook.delivery import last_delivery
 from openmem.hook.texts import session_start_text
 from tests.fakes.anthropic_server import FakeAnthropic
@@ -229,6 +230,31 @@ def test_the_command_asks_for_a_trim_and_the_model_is_told(scene: OpenCodeScene)
     sid = scene.run(play("begin", {"say": "Begun."})).session_id
     scene.run("/smart-compact", resume=sid)
     assert "a trim of this session is requested" in "\n".join(texts_of(scene.bodies[-1]))
+
+
+def test_a_call_that_carries_a_marker_is_refused_and_any_other_runs(scene: OpenCodeScene) -> None:
+    """Issue 4, part 6: a model copies what it sees; its sub-agent's call is looked at as well."""
+    scene.install("--agent", "opencode")
+    sid = scene.run(play("one", {"say": "Yes."})).session_id
+    target = scene.project / "made.txt"
+
+    def write(text: str) -> dict[str, Any]:
+        return call("write", filePath=str(target), content=text)
+
+    done = scene.run(
+        play("two", write(marker(sid, 3)), write(marker("ses_another", 3)), {"say": "So."}),
+        resume=sid,
+    )
+    assert done.said[-1] == "So."
+    refused, ran = outputs_of(scene.bodies[-1])[-2:]
+    assert "openmem: this call carries a marker" in refused and f"{sid}:3" in refused
+    assert "openmem: " not in ran and "ses_another" in target.read_text()
+    inner = play("copy it", write(marker(sid, 4)), {"say": "Copied."})
+    task = call("task", description="copy", prompt=inner, subagent_type="general")
+    scene.run(play("three", task, {"say": "Done."}), resume=sid)
+    helper = [r for r in scene.service.asked if r.request.header("x-parent-session-id")][-1]
+    assert f"{sid}:4" in outputs_of(helper.json)[-1] and "carries" in outputs_of(helper.json)[-1]
+    assert "ses_another" in target.read_text()
 
 
 def test_what_erases_asks_and_is_refused_where_nobody_can_be_asked(scene: OpenCodeScene) -> None:

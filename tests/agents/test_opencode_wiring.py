@@ -399,3 +399,56 @@ def test_the_plugin_names_the_session_at_the_top_to_our_proxy_only(tmp_path: Pat
         "ses_1": known, "ses_2": known, "ses_3": nested, "ses_4": nested,
         "ses_a": known, "ses_lost": known, "elsewhere": {},
     }  # fmt: skip
+
+
+_CALL_DRIVER = """
+import { pathToFileURL } from "node:url"
+const { Openmem } = await import(pathToFileURL(process.argv[2]).href)
+const get = async ({ path: { id } }) => ({
+  data: { id, directory: "/r", parentID: id === "ses_2" ? "ses_1" : undefined },
+})
+const hooks = await Openmem({ client: { session: { get } }, directory: "/r" })
+const before = hooks["tool.execute.before"]
+const found = []
+const calls = [{ content: "plain" }, { edits: [{ text: "[openmem: x" }] }, undefined]
+for (const args of calls)
+  found.push(await before({ tool: "write", sessionID: "ses_2", callID: "c" }, { args })
+    .then(() => "runs", (error) => error.message))
+console.log(JSON.stringify(found))
+"""
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="2026-11-30: no Node.js here")
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        ('printf \'%s\' \'{"hookSpecificOutput":{"permissionDecision":"deny",'
+         '"permissionDecisionReason":"no"}}\'', "no"),
+        ("exit 1", "runs"),
+        ("printf '%s' '{\"hookSpecificOutput\":'", "runs"),
+        ("exec sleep 60", "runs"),
+    ],
+)  # fmt: skip
+def test_the_plugin_refuses_a_call_only_by_what_openmem_says(
+    tmp_path: Path, answer: str, expected: str
+) -> None:
+    """Brief, part 5; facts 4.5: one that throws fails the call, so it throws for nothing else."""
+    from openmem.base.assets import read_asset
+
+    log, launcher = tmp_path / "log", tmp_path / "hook"
+    launcher.write_text(f'#!/bin/sh\nprintf \'%s %s\\n\' "$1" "$(cat)" >> {log}\n{answer}\n')
+    launcher.chmod(0o755)
+    text = read_asset("hooks", "opencode", "openmem.js")
+    plugin, driver = tmp_path / "openmem.mjs", tmp_path / "driver.mjs"
+    plugin.write_text(text.replace('const HOOK = ""', f"const HOOK = {json.dumps(str(launcher))}"))
+    driver.write_text(_CALL_DRIVER)
+    done = subprocess.run(
+        ["node", str(driver), str(plugin)], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == ["runs", expected, "runs"]
+    (asked,) = log.read_text().splitlines()  # a call that does not name us starts nothing
+    event, payload = asked.split(" ", 1)
+    told = json.loads(payload)
+    assert (event, told["session_id"], told["tool_name"]) == ("tool", "ses_1", "write")
+    assert told["tool_input"] == {"edits": [{"text": "[openmem: x"}]}
