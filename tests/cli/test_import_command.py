@@ -65,7 +65,8 @@ def test_a_person_sees_what_came_in_and_what_did_not(home: Path, repo: Path) -> 
         "AGENT        SESSIONS  ROWS NEW  KNOWN  FROM        TO",
         "Claude Code         1        10      0  2026-09-01  2026-09-01",
     ]
-    assert "  = 1 session not stored: default for other folders" in done.stdout
+    assert "  = 1 session not stored by the policy: default for other folders" in done.stdout
+    assert "What the policy lets be stored:  openmem policy show" in done.stderr
     assert "1 line skipped:" in done.stdout and "line 1: a line that is no JSON" in done.stdout
     assert f"~/.claude/projects/-repo/{SID}.jsonl" in done.stdout.replace("\n  ", "")
     assert done.stderr.rstrip().endswith("Search them:  openmem context search WORDS")
@@ -102,6 +103,38 @@ def test_files_and_folders_may_be_named(home: Path, repo: Path, tmp_path: Path) 
     assert [Path(entry["path"]).name for entry in data["unread"]] == ["README"]
     assert data_of(str(tmp_path / "copies"), "--agent", "codex")["places"] == 1
     assert run(str(tmp_path / "nowhere")).returncode == 1
+
+
+def test_a_file_that_is_no_session_does_not_hide_what_is_wrong_in_others(
+    home: Path, repo: Path
+) -> None:
+    """Ours: 829 lines of a picture in an agent's folder were 829 sentences, ten of them shown."""
+    write(claude_path(home, OTHER), b"no\n" * 400 + b'{"type":"user"' + b"\n" + b"no\n" * 400)
+    write(claude_path(home, SID), b"// a comment\n" + lines(*claude_talk(SID, str(repo))))
+    done = run()
+    told = " ".join(done.stdout.split())
+    assert "802 lines skipped:" in told and "more; --json names all" not in told
+    assert f"{SID}.jsonl, line 1: a line that is no JSON" in told
+    assert f"{OTHER}.jsonl, lines 1 to 400: a line that is no JSON" in told
+    assert f"{OTHER}.jsonl, line 401: a record that breaks off" in told
+    assert f"{OTHER}.jsonl, lines 402 to 801: a line that is no JSON" in told
+
+
+def test_what_cannot_be_read_is_said_once_and_fails_when_there_is_nothing_else(
+    home: Path, repo: Path, tmp_path: Path
+) -> None:
+    """Design, section 5: partial is 0, nothing useful is 1."""
+    loop = tmp_path / "loop"
+    loop.symlink_to(loop)
+    done = run(str(loop))
+    told = " ".join(done.stdout.split())
+    assert done.returncode == 1 and told.count("loop: Too many levels") == 1, done
+    assert "loop" not in done.stderr and "the next import" in done.stderr
+    write(tmp_path / "a", lines(*claude_talk(SID, str(repo))))
+    assert run(str(loop), str(tmp_path / "a")).returncode == 0
+    envelope = json.loads(run(str(loop), "--json").stdout)
+    assert (envelope["status"], envelope["exit_code"]) == ("error", 1)
+    assert [one["code"] for one in envelope["errors"]] == ["unread"]
 
 
 def test_what_is_wrong_is_said_before_anything_is_read(home: Path) -> None:

@@ -70,6 +70,15 @@ def test_what_other_readers_stumble_over_is_read() -> None:
     assert values(data)[4] == {"bad": "\udcff"} and len(values(data)) == 6 and faults(data) == []
 
 
+def test_files_joined_end_to_end_lose_no_record_at_the_seam() -> None:
+    """Ours: `cat a.jsonl b.jsonl` leaves the second file's BOM in the middle."""
+    data = b'\xef\xbb\xbf{"a":1}\n\xef\xbb\xbf{"a":2}\n\xef\xbb\xbf\n'
+    assert [(one.value, one.problem) for one in records(io.BytesIO(data))] == [
+        ({"a": 1}, ""),
+        ({"a": 2}, ""),
+    ]
+
+
 def test_a_line_past_the_limit_is_passed_over_and_said() -> None:
     """Oddities: a line nobody can hold; the ones round it are read."""
     data = b'{"a":1}\n{"x":"' + b"y" * (5 << 20) + b'"}\n{"b":2}\n'

@@ -14,13 +14,12 @@ Source: transcripts of 2.0 to 2.1.332; facts about reported faults in docs/refer
 
 from __future__ import annotations
 
-import glob
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from openmem.agents.transcripts.files import file_source, is_line_of
+from openmem.agents.transcripts.files import file_source, files_below, is_line_of
 from openmem.agents.transcripts.values import ToolNames, items, seconds, table, tables, text
 from openmem.context.formats.messages import NotUnderstood, blocks_in
 from openmem.context.formats.parts import text_blocks
@@ -46,12 +45,12 @@ class ClaudeCode:
     def sources(self, environ: Mapping[str, str], home: str) -> Iterator[Source]:
         """Yield the sessions' files; main files before their sub-agents'."""
         folder = environ.get("CLAUDE_CONFIG_DIR", "") or f"{home}/.claude"
-        root = glob.escape(f"{folder}/projects")
-        for pattern in (f"{root}/*/*.jsonl", f"{root}/*/*/subagents/**/*.jsonl"):
-            for path in sorted(glob.glob(pattern, recursive=True)):
+        root = f"{folder}/projects"
+        for pattern in ("*/*.jsonl", "*/*/subagents/**/*.jsonl"):
+            for path in files_below(root, pattern):
                 source = file_source(self.agent, path)
                 if source:
-                    project = path.removeprefix(f"{folder}/projects/").partition("/")[0]
+                    project = path.removeprefix(f"{root}/").partition("/")[0]
                     yield replace(source, group=project)
 
     def sources_in(self, path: str) -> None:

@@ -11,12 +11,11 @@ Source: rollouts of 0.2x to 0.171.0 (docs/reference/transcripts.md).
 
 from __future__ import annotations
 
-import glob
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from openmem.agents.transcripts.files import file_source, is_line_of
+from openmem.agents.transcripts.files import file_source, files_below, is_line_of
 from openmem.agents.transcripts.values import ToolNames, seconds, table, tables, text
 from openmem.context.formats.messages import NotUnderstood
 from openmem.context.formats.parts import text_blocks
@@ -42,9 +41,9 @@ class Codex:
 
     def sources(self, environ: Mapping[str, str], home: str) -> Iterator[Source]:
         """Yield the rollouts, the oldest first: a fork comes after what it went on from."""
-        folder = glob.escape(environ.get("CODEX_HOME", "") or f"{home}/.codex")
-        for pattern in (f"{folder}/sessions/**/*.jsonl", f"{folder}/archived_sessions/**/*.jsonl"):
-            for path in sorted(glob.glob(pattern, recursive=True)):
+        folder = environ.get("CODEX_HOME", "") or f"{home}/.codex"
+        for name in ("sessions", "archived_sessions"):
+            for path in files_below(f"{folder}/{name}", "**/*.jsonl"):
                 source = file_source(self.agent, path)
                 if source:
                     yield source

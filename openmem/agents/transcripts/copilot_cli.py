@@ -9,12 +9,11 @@ Source: event logs of 1.0.64 and 1.0.68; sub-agents and compactions by the names
 
 from __future__ import annotations
 
-import glob
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from openmem.agents.transcripts.files import file_source
+from openmem.agents.transcripts.files import file_source, files_below
 from openmem.agents.transcripts.parts import call, image, result, said, thought
 from openmem.agents.transcripts.values import ToolNames, seconds, table, tables, text
 from openmem.context.formats.records import records
@@ -33,13 +32,13 @@ class CopilotCli:
 
     def sources(self, environ: Mapping[str, str], home: str) -> Iterator[Source]:
         """Yield the sessions' files."""
-        folder = glob.escape(environ.get("COPILOT_HOME", "") or f"{home}/.copilot")
+        folder = environ.get("COPILOT_HOME", "") or f"{home}/.copilot"
         for pattern in (
-            f"{folder}/session-state/*/events.jsonl",
-            f"{folder}/session-state/*.jsonl",
-            f"{folder}/history-session-state/*.jsonl",
+            "session-state/*/events.jsonl",
+            "session-state/*.jsonl",
+            "history-session-state/*.jsonl",
         ):
-            for path in sorted(glob.glob(pattern)):
+            for path in files_below(folder, pattern):
                 source = file_source(self.agent, path)
                 if source:
                     yield source

@@ -10,14 +10,13 @@ Source: a session of January 2026; the open source's types for the later form (n
 
 from __future__ import annotations
 
-import glob
 import hashlib
 import json
 import os
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from openmem.agents.transcripts.files import file_source
+from openmem.agents.transcripts.files import file_source, files_below
 from openmem.agents.transcripts.parts import call, image, result, said, thought
 from openmem.agents.transcripts.values import items, seconds, table, tables, text
 from openmem.context.formats.records import document, records
@@ -37,9 +36,8 @@ class GeminiCli:
         """Yield the chats' files, each with its project's folder where that is known."""
         root = f"{environ.get('GEMINI_CLI_HOME', '') or home}/.gemini"
         folders = _folders(root)
-        pattern = f"{glob.escape(root)}/tmp/*/chats/**/*.json*"
-        for path in sorted(glob.glob(pattern, recursive=True)):
-            if not path.endswith((".json", ".jsonl")):
+        for path in files_below(f"{root}/tmp", "*/chats/**/*.json*"):
+            if os.path.isfile(path) and not path.endswith((".json", ".jsonl")):
                 continue
             project = path.removeprefix(f"{root}/tmp/").partition("/")[0]
             folder = _told(f"{root}/tmp/{project}/.project_root") or folders.get(project, "")

@@ -9,12 +9,11 @@ Source: sessions of version 1; the vendor's page on the format for 2 and 3 (not 
 
 from __future__ import annotations
 
-import glob
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from openmem.agents.transcripts.files import file_source, is_line_of
+from openmem.agents.transcripts.files import file_source, files_below, is_line_of
 from openmem.agents.transcripts.parts import call, image, result, said, thought
 from openmem.agents.transcripts.values import items, seconds, table, text
 from openmem.context.formats.records import records
@@ -33,7 +32,7 @@ class Pi:
     def sources(self, environ: Mapping[str, str], home: str) -> Iterator[Source]:
         """Yield the sessions' files."""
         folder = environ.get("PI_CODING_AGENT_DIR", "") or f"{home}/.pi/agent"
-        for path in sorted(glob.glob(f"{glob.escape(folder)}/sessions/**/*.jsonl", recursive=True)):
+        for path in files_below(f"{folder}/sessions", "**/*.jsonl"):
             source = file_source(self.agent, path)
             if source:
                 yield source

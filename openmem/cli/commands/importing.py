@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from openmem.base.errors import Failed, NotFound, PolicyDenied, Usage
+from openmem.base.errors import FAILED, Failed, NotFound, PolicyDenied, Usage
 from openmem.cli.command import Run, command, run_of
 from openmem.cli.commands.context import context as group
 from openmem.cli.envelope import Result
@@ -145,6 +145,8 @@ def _result(run: Run, report: Report, formats: Formats, *, dry_run: bool) -> Res
         tilde(line, run.paths.home) for line in import_lines(data, titles, width=run.console.width)
     ]
     notes: list[str] = []
+    if report.denied:
+        notes.append("What the policy lets be stored:  openmem policy show")
     if dry_run:
         notes.append("Nothing is stored yet.")
     elif report.added:
@@ -157,4 +159,14 @@ def _result(run: Run, report: Report, formats: Formats, *, dry_run: bool) -> Res
         for entry in report.unread
         if entry.is_fault
     )
-    return Result(data=data, lines=tuple(lines), notes=tuple(notes), problems=problems)
+    if problems:
+        notes.insert(0, "What could not be read or stored is tried again by the next import.")
+    is_useless = bool(problems) and not report.sessions and not report.unchanged
+    return Result(
+        data=data,
+        lines=tuple(lines),
+        notes=tuple(notes),
+        exit_status=FAILED if is_useless else 0,
+        # A person has them in the lines, each with its file, and not twice.
+        problems=problems if run.is_json else (),
+    )

@@ -62,8 +62,7 @@ def records(
             yield Record(line, start, offset, problem=f"a line of {(offset - start) >> 20} MB")
             line += 1
             continue
-        if not start:
-            data = data.removeprefix(_BOM)
+        data = data.removeprefix(_BOM)  # also of a later line: files are joined end to end
         if data.strip():
             values, problem = decoded(data)
             if not data.endswith(b"\n") and (problem or not values):

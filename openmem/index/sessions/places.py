@@ -1,8 +1,13 @@
-"""Which places are read: those where agents keep their sessions, or files named by hand."""
+"""Which places are read: those where agents keep their sessions, or files named by hand.
+
+Invariant: nothing but a regular file is ever opened; a pipe would wait for its other end for good.
+What cannot be looked into is reported, also a folder on the way.
+"""
 
 from __future__ import annotations
 
 import os
+import stat as modes
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
@@ -11,6 +16,7 @@ from openmem.context.transcript import Head, Reader, Source
 from openmem.index.sessions.report import Unread
 
 _NO_SESSIONS = "not a session of an agent that is known"
+_NO_FILE = "a pipe, a socket or a device, not a file"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,13 +33,14 @@ class Formats:
 def kept_by_agents(
     formats: Formats, environ: Mapping[str, str], home: str, agents: tuple[str, ...]
 ) -> list[Source]:
-    """Return the places where the named agents keep sessions; all agents for none."""
-    return [
-        source
+    """Return the places where the named agents keep sessions, each once; all agents for none."""
+    found = {
+        (source.agent, source.path, source.part): source
         for name, reader in formats.readers.items()
         if not agents or name in agents
         for source in reader.sources(environ, home)
-    ]
+    }
+    return list(found.values())
 
 
 def named(
@@ -42,15 +49,17 @@ def named(
     """Return what files and folders named by hand hold, told by content. NotFound."""
     sources: list[Source] = []
     unread: list[Unread] = []
+
+    def fault(path: str, error: OSError) -> None:
+        why = os.strerror(error.errno or 0)
+        unread.append(Unread(path=path, why=why, is_fault=True))
+
     for path in paths:
-        if not os.path.exists(path):
-            raise NotFound(f"there is no {path}.")
-        for file in _files(path):
+        for file in _files(path, fault):
             try:
                 found, why = _of_file(formats, file)
             except OSError as error:
-                why = os.strerror(error.errno or 0)
-                unread.append(Unread(path=file, why=why, is_fault=True))
+                fault(file, error)
                 continue
             sources += [source for source in found if not agents or source.agent in agents]
             if why:
@@ -58,16 +67,31 @@ def named(
     return sources, unread
 
 
-def _files(path: str) -> Iterator[str]:
-    if not os.path.isdir(path):
+def _files(path: str, fault: Callable[[str, OSError], None]) -> Iterator[str]:
+    """Yield a path, or all files below it; `fault` is told what cannot be looked into. NotFound."""
+    try:
+        status = os.stat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        raise NotFound(f"there is no {path or 'file without a name'}.") from None
+    except OSError as error:
+        fault(path, error)
+        return
+    if not modes.S_ISDIR(status.st_mode):
         yield os.path.abspath(path)
         return
-    for folder, folders, names in os.walk(os.path.abspath(path)):
+
+    def closed(error: OSError) -> None:
+        fault(os.fsdecode(error.filename or path), error)
+
+    for folder, folders, names in os.walk(os.path.abspath(path), onerror=closed):
         folders.sort()
         yield from (os.path.join(folder, name) for name in sorted(names))
 
 
 def _of_file(formats: Formats, path: str) -> tuple[list[Source], str]:
+    """Return what a file holds, and why it is not read. OSError."""
+    if not modes.S_ISREG(os.stat(path).st_mode):
+        return [], _NO_FILE
     for reader in formats.readers.values():
         found = reader.sources_in(path)
         if found is not None:
