@@ -7,6 +7,7 @@ from typing import Protocol
 from openmem.bench import first_run, hook, importing, proxy, recall, recall_vectors, stream
 from openmem.bench.context.bench import Wanted
 from openmem.bench.context.bench import run as run_context
+from openmem.bench.stage import ended_in_order
 from openmem.bench.store.bench import run as run_store
 
 
@@ -51,26 +52,27 @@ def run(
     `data` and `transcripts`: for recall; `size_mb`: for import; `embeddings`: address and model,
     for recall-vectors.
     """
-    if name == "context":
-        return run_context(wanted or Wanted())
-    if name == "first-run":
-        return first_run.run(repeats=repeats or 9, claude=claude)
-    if name == "hook":
-        return hook.run(repeats=repeats or 31)
-    if name == "hook-memory":
-        return hook.run(repeats=repeats or 24, statements=100_000)
-    if name == "import":
-        return importing.run(repeats=repeats or 3, size_mb=size_mb or importing.SIZE_MB)
-    if name == "proxy":
-        return proxy.run(repeats=repeats or 60)
-    if name == "proxy-trimming":
-        return proxy.run(repeats=repeats or 40, trims=True)
-    if name == "recall":
-        return recall.run(data=data, transcripts=transcripts, repeats=repeats)
-    if name == "recall-vectors":
-        return recall_vectors.run(data=data, url=embeddings[0], model=embeddings[1])
-    if name == "store":
-        return run_store(repeats=repeats or 9)
-    if name == "stream":
-        return stream.run(repeats=repeats or 7)
+    with ended_in_order():
+        if name == "context":
+            return run_context(wanted or Wanted())
+        if name == "first-run":
+            return first_run.run(repeats=repeats or 9, claude=claude)
+        if name == "hook":
+            return hook.run(repeats=repeats or 31)
+        if name == "hook-memory":
+            return hook.run(repeats=repeats or 24, statements=100_000)
+        if name == "import":
+            return importing.run(repeats=repeats or 3, size_mb=size_mb or importing.SIZE_MB)
+        if name == "proxy":
+            return proxy.run(repeats=repeats or 60)
+        if name == "proxy-trimming":
+            return proxy.run(repeats=repeats or 40, trims=True)
+        if name == "recall":
+            return recall.run(data=data, transcripts=transcripts, repeats=repeats)
+        if name == "recall-vectors":
+            return recall_vectors.run(data=data, url=embeddings[0], model=embeddings[1])
+        if name == "store":
+            return run_store(repeats=repeats or 9)
+        if name == "stream":
+            return stream.run(repeats=repeats or 7)
     raise KeyError(name)

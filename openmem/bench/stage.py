@@ -10,7 +10,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from types import TracebackType
 
 from openmem.base.errors import Failed
@@ -135,6 +136,16 @@ class Stage:
         os.makedirs(folder, mode=0o700, exist_ok=True)
         with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
             file.write(text)
+
+
+@contextmanager
+def ended_in_order() -> Iterator[None]:
+    """Let a SIGTERM end the block as Ctrl-C does: with its children, and without its folders."""
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _end(child: subprocess.Popen[str]) -> None:

@@ -18,6 +18,7 @@ from openmem.bench.target import Target
 from openmem.bench.traffic import Conversation
 from openmem.bench.upstream import SLOW_EVENTS
 from tests.fakes.claude import claude_binary
+from tests.fakes.installation import wait_for
 from tests.fakes.openmem import needs_openmem
 
 pytestmark = [pytest.mark.heavy, pytest.mark.timeout(300)]
@@ -153,3 +154,17 @@ def test_import_is_measured_beside_reading_the_lines(tmp_path: Path) -> None:
     report = importing.run(repeats=1, size_mb=1)
     _is_whole(report, figures=4, limited=2)
     assert [figure.name for figure in report.figures][:2] == ["read 1 MB", "import 1 MB"]
+
+
+def test_a_bench_that_is_told_to_end_takes_its_folder_with_it(scratch: Path) -> None:
+    """Ours: folders of ended benches, proxies beside them, lay about in /tmp."""
+    bench = subprocess.Popen(
+        [sys.executable, "-m", "openmem.bench", "proxy"],
+        env={**os.environ, "TMPDIR": str(scratch)},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    wait_for(lambda: list(scratch.glob("openmem-bench-*/proxy.log")), "its proxy was started", 60)
+    bench.terminate()
+    assert bench.wait(30) != 0
+    assert not os.listdir(scratch)
