@@ -1,9 +1,10 @@
-"""Where an agent's program lies: on PATH, or where its installers put it."""
+"""Where an agent's program lies (on PATH, or where its installers put it), and its version."""
 
 from __future__ import annotations
 
+import json
 import posixpath
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from openmem.base.errors import OpenmemError
 from openmem.plan.system import System
@@ -22,4 +23,20 @@ def find_binary(
             continue  # a folder on PATH that we may not enter
         if stat is not None and stat.kind == "file" and stat.mode & 0o111:
             return path
+    return ""
+
+
+def packaged_version(system: System, binary: str, names: Collection[str]) -> str:
+    """Return the version of the npm package, one of `names`, that a program lies in; else ""."""
+    stat = system.stat(binary)
+    folder = posixpath.dirname(stat.real_path if stat else binary)
+    for _ in range(3):  # …/PACKAGE/bin/PROGRAM at the deepest
+        try:
+            value = json.loads(system.read(posixpath.join(folder, "package.json")) or b"{}")
+        except (OpenmemError, ValueError):
+            value = None  # somebody else's file
+        if isinstance(value, dict) and value.get("name") in names:
+            version = value.get("version")
+            return version if isinstance(version, str) else ""
+        folder = posixpath.dirname(folder)
     return ""

@@ -8,7 +8,6 @@ the same error whether it exists or not.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,11 +15,11 @@ from itertools import islice
 
 from openmem.base.config import Config, load_config
 from openmem.base.counts import counted
-from openmem.base.errors import PolicyDenied
 from openmem.base.frame import framed
 from openmem.base.installation import ensure_key
 from openmem.base.paths import Paths
 from openmem.context.session import sanitize_sid
+from openmem.mcp.reach import folder_of
 from openmem.mcp.tools import Arguments, Meta
 from openmem.memory.facade import Memories
 from openmem.memory.looking import Found
@@ -46,17 +45,9 @@ class Desk:
 @contextmanager
 def at_desk(environ: Mapping[str, str], meta: Meta) -> Iterator[Desk]:
     """Open memory for one call. InvalidConfig, PolicyDenied when the folder is gone."""
-    folder = environ.get("CLAUDE_PROJECT_DIR", "")
-    if not os.path.isabs(folder):
-        try:
-            folder = os.getcwd()
-        except OSError:
-            raise PolicyDenied(
-                "the folder this server was started in is gone, so no workspace is known."
-            ) from None
     paths = Paths(environ)
     agent, session = _caller(environ, meta)
-    scope = scope_of(folder, paths, Actor(kind="agent", name=agent), session_id=session)
+    scope = scope_of(folder_of(environ), paths, Actor(kind="agent", name=agent), session_id=session)
     root = scope.workspace.git_root or scope.workspace.folder
     config = load_config(paths.config_file, environ, project_dir=root)
     if not (scope.decision.recall or scope.decision.retain):

@@ -108,20 +108,25 @@ def _keys_of(entry: Entry, policy: Policy) -> set[str]:
 _LIST_HINT = "context_status lists this project's sessions."
 
 
+def folder_of(environ: Mapping[str, str]) -> str:
+    """Return the folder a call is made for. PolicyDenied when it is gone."""
+    folder = environ.get("CLAUDE_PROJECT_DIR", "")
+    if os.path.isabs(folder):
+        return folder
+    try:
+        return os.getcwd()
+    except OSError:
+        raise PolicyDenied(
+            "the folder this server was started in is gone, so no workspace is known."
+        ) from None
+
+
 def reach_of(environ: Mapping[str, str], meta: Mapping[str, object]) -> Reach:
     """Return what a call may read. PolicyDenied when the folder of the agent is gone."""
-    folder = environ.get("CLAUDE_PROJECT_DIR", "")
-    if not os.path.isabs(folder):
-        try:
-            folder = os.getcwd()
-        except OSError:
-            raise PolicyDenied(
-                "the folder this server was started in is gone, so no workspace is known."
-            ) from None
     paths = Paths(environ)
     return Reach(
         paths=paths,
-        workspace=workspace_of(folder),
+        workspace=workspace_of(folder_of(environ)),
         policy=load_policy(paths.policy_file, paths.home),
         own_session=sanitize_sid(_own_session(environ, meta)),
     )

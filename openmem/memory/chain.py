@@ -22,9 +22,9 @@ def salted(salt: bytes, text: str) -> str:
     return hashlib.sha256(salt + text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def digest_of_entry(entry: LedgerEntry) -> str:
-    """Return an entry's digest: over all its fields and the digest before it."""
-    fields = [
+def fields_of(entry: LedgerEntry) -> list[int | str]:
+    """Return an entry's fields in the order of its row, the digest left out."""
+    return [
         entry.number,
         entry.at,
         entry.verb,
@@ -36,9 +36,14 @@ def digest_of_entry(entry: LedgerEntry) -> str:
         entry.text_digest,
         entry.previous,
     ]
+
+
+def digest_of_entry(entry: LedgerEntry) -> str:
+    """Return an entry's digest: over all its fields and the digest before it."""
     import hashlib
 
-    return hashlib.sha256(json.dumps(fields, separators=(",", ":")).encode()).hexdigest()
+    text = json.dumps(fields_of(entry), separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def replay(state: dict[str, dict[str, str]], entry: LedgerEntry) -> None:

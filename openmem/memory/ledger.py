@@ -19,7 +19,7 @@ from collections.abc import Mapping, Sequence
 
 from openmem.base.clock import now_text
 from openmem.base.errors import Failed, NotFound
-from openmem.memory.chain import digest_of_entry, new_id, salted
+from openmem.memory.chain import digest_of_entry, fields_of, new_id, salted
 from openmem.memory.ledger_reading import ENTRY, LedgerReader
 from openmem.memory.model import Actor, Draft, Kind, LedgerEntry, Memory, Source, Trust, normalised
 
@@ -378,19 +378,7 @@ class Ledger(LedgerReader):
         )
         connection.execute(
             f"INSERT INTO entry ({ENTRY}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            (
-                entry.number,
-                entry.at,
-                entry.verb,
-                entry.memory_id,
-                entry.bank,
-                entry.actor,
-                entry.provider,
-                entry.detail,
-                entry.text_digest,
-                entry.previous,
-                digest_of_entry(entry),
-            ),
+            (*fields_of(entry), digest_of_entry(entry)),
         )
 
 

@@ -8,7 +8,6 @@ asked for is kept, so that a test can say that nothing left the machine.
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import subprocess
 from collections.abc import Sequence
@@ -17,20 +16,20 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from tests.fakes.agent_run import ORIGINAL_ENVIRON, Ended, closed_environ, run_to_end
 from tests.fakes.wire import HttpServer, Reply, Request
 
 CHECKOUT = Path(__file__).resolve().parents[2]
-_ORIGINAL_ENVIRON = dict(os.environ)  # taken at import, before the fence drops OPENMEM_*
 
 
 def claude_binary() -> str | None:
     """Return the path of the real Claude Code, None when this machine has none."""
-    roots = [_ORIGINAL_ENVIRON.get("OPENMEM_TEST_AGENTS", ""), str(CHECKOUT / ".ci/cache/agents")]
+    roots = [ORIGINAL_ENVIRON.get("OPENMEM_TEST_AGENTS", ""), str(CHECKOUT / ".ci/cache/agents")]
     for root in filter(None, roots):
         path = Path(root) / "node_modules/.bin/claude"
         if path.exists():
             return str(path)
-    return shutil.which("claude", path=_ORIGINAL_ENVIRON.get("PATH"))
+    return shutil.which("claude", path=ORIGINAL_ENVIRON.get("PATH"))
 
 
 class Sink:
@@ -63,12 +62,8 @@ class Sink:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class Outcome(Ended):
     """What one headless run gave. `json`: the last line of `--output-format json`, or {}."""
-
-    status: int
-    stdout: str
-    stderr: str
 
     @property
     def json(self) -> dict[str, Any]:
@@ -104,24 +99,16 @@ class Claude:
 
     def environ(self) -> dict[str, str]:
         """Return the whole environment of a run."""
-        inherited = _ORIGINAL_ENVIRON.get("PATH", "/usr/bin:/bin")
+        closed = closed_environ(self.home, self.sink_url)
         values = {
-            "HOME": str(self.home),
-            "PATH": f"{self.path}:{inherited}" if self.path else inherited,
-            "LANG": "C.UTF-8",
-            "TERM": "dumb",
-            "TZ": "UTC",
-            "HTTPS_PROXY": self.sink_url,
-            "HTTP_PROXY": self.sink_url,
-            "NO_PROXY": "127.0.0.1,localhost",
+            **closed,
+            "PATH": f"{self.path}:{closed['PATH']}" if self.path else closed["PATH"],
             "ANTHROPIC_API_KEY": "fake-key-of-a-test",
             "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
             "DISABLE_TELEMETRY": "1",
             "DISABLE_ERROR_REPORTING": "1",
             "DISABLE_AUTOUPDATER": "1",
             "CLAUDE_CODE_MAX_RETRIES": "2",
-            "GIT_CONFIG_GLOBAL": "/dev/null",
-            "GIT_CONFIG_SYSTEM": "/dev/null",
             **self.extra,
         }
         if self.base_url:
@@ -142,25 +129,13 @@ class Claude:
         command = [binary, "-p", prompt, "--model", model, "--output-format", "json", *options]
         if tools:
             command += ["--allowedTools", *tools]
-        child = subprocess.Popen(
+        return run_to_end(
+            Outcome,
             command,
-            cwd=self.project,
-            env=self.environ(),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            start_new_session=True,
+            folder=self.project,
+            environ=self.environ(),
+            timeout_seconds=timeout_seconds,
         )
-        try:
-            stdout, stderr = child.communicate(timeout=timeout_seconds)
-        except subprocess.TimeoutExpired:
-            os.killpg(child.pid, 9)
-            stdout, stderr = child.communicate()
-            raise AssertionError(
-                f"claude took over {timeout_seconds} s: {stderr[-2000:]}"
-            ) from None
-        return Outcome(status=child.returncode, stdout=stdout, stderr=stderr)
 
 
 def make_project(folder: Path) -> Path:

@@ -6,17 +6,13 @@ It weighs 424 MB, so no test run installs it: `OPENMEM_TEST_CODEX` names a folde
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from tests.fakes.claude import _ORIGINAL_ENVIRON
+from tests.fakes.agent_run import ORIGINAL_ENVIRON, Ended, closed_environ, run_to_end
 
 VERSION = "0.171.0"
 # Nothing but the model is asked for with these; read at every start.
@@ -31,7 +27,7 @@ apps = false
 
 def codex_binary() -> str | None:
     """Return the path of the real Codex, None when this run has none."""
-    root = _ORIGINAL_ENVIRON.get("OPENMEM_TEST_CODEX", "")
+    root = ORIGINAL_ENVIRON.get("OPENMEM_TEST_CODEX", "")
     path = Path(root) / "node_modules/.bin/codex"
     return str(path) if root and path.exists() else None
 
@@ -44,16 +40,8 @@ needs_codex = pytest.mark.skipif(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class Outcome(Ended):
     """What one headless run gave. `events`: the lines of `--json`."""
-
-    status: int
-    stdout: str
-    stderr: str
-
-    @property
-    def events(self) -> list[dict[str, Any]]:
-        return [json.loads(line) for line in self.stdout.splitlines() if line.startswith("{")]
 
     @property
     def session_id(self) -> str:
@@ -83,18 +71,9 @@ class Codex:
     def environ(self) -> dict[str, str]:
         """Return the whole environment of a run."""
         return {
-            "HOME": str(self.home),
-            "PATH": _ORIGINAL_ENVIRON.get("PATH", "/usr/bin:/bin"),
-            "LANG": "C.UTF-8",
-            "TERM": "dumb",
-            "TZ": "UTC",
-            "HTTPS_PROXY": self.sink_url,
-            "HTTP_PROXY": self.sink_url,
-            "NO_PROXY": "127.0.0.1,localhost",
+            **closed_environ(self.home, self.sink_url),
             "CODEX_API_KEY": "fake-key-of-a-test",
             "FAKE_KEY": "fake-key-of-a-test",
-            "GIT_CONFIG_GLOBAL": "/dev/null",
-            "GIT_CONFIG_SYSTEM": "/dev/null",
             **self.extra,
         }
 
@@ -115,22 +94,10 @@ class Codex:
         """Return the outcome of any command."""
         binary = codex_binary()
         assert binary is not None
-        child = subprocess.Popen(
+        return run_to_end(
+            Outcome,
             [binary, *words],
-            cwd=self.project,
-            env=self.environ(),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            start_new_session=True,
+            folder=self.project,
+            environ=self.environ(),
+            timeout_seconds=timeout_seconds,
         )
-        try:
-            stdout, stderr = child.communicate(timeout=timeout_seconds)
-        except subprocess.TimeoutExpired:
-            os.killpg(child.pid, 9)
-            stdout, stderr = child.communicate()
-            raise AssertionError(
-                f"codex took over {timeout_seconds} s: {stdout[-2000:]} {stderr[-2000:]}"
-            ) from None
-        return Outcome(status=child.returncode, stdout=stdout, stderr=stderr)

@@ -6,26 +6,22 @@ It weighs 354 MB, so no test run installs it: `OPENMEM_TEST_OPENCODE` names a fo
 
 from __future__ import annotations
 
-import contextlib
-import json
-import os
 import subprocess
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from tests.fakes.claude import _ORIGINAL_ENVIRON
+from tests.fakes.agent_run import ORIGINAL_ENVIRON, Ended, closed_environ, run_to_end
 
 VERSION = "1.18.33"
 
 
 def opencode_binary() -> str | None:
     """Return the path of the real OpenCode, None when this run has none."""
-    root = _ORIGINAL_ENVIRON.get("OPENMEM_TEST_OPENCODE", "")
+    root = ORIGINAL_ENVIRON.get("OPENMEM_TEST_OPENCODE", "")
     path = Path(root) / "node_modules/.bin/opencode"
     return str(path) if root and path.exists() else None
 
@@ -38,16 +34,8 @@ needs_opencode = pytest.mark.skipif(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class Outcome(Ended):
     """What one headless run gave. `events`: the lines of `--format json`."""
-
-    status: int
-    stdout: str
-    stderr: str
-
-    @property
-    def events(self) -> list[dict[str, Any]]:
-        return [json.loads(line) for line in self.stdout.splitlines() if line.startswith("{")]
 
     @property
     def session_id(self) -> str:
@@ -75,20 +63,11 @@ class OpenCode:
     def environ(self) -> dict[str, str]:
         """Return the whole environment of a run, but for the folder of its locks."""
         return {
-            "HOME": str(self.home),
-            "PATH": _ORIGINAL_ENVIRON.get("PATH", "/usr/bin:/bin"),
-            "LANG": "C.UTF-8",
-            "TERM": "dumb",
-            "TZ": "UTC",
-            "HTTPS_PROXY": self.sink_url,
-            "HTTP_PROXY": self.sink_url,
-            "NO_PROXY": "127.0.0.1,localhost",
+            **closed_environ(self.home, self.sink_url),
             "OPENCODE_DISABLE_AUTOUPDATE": "1",
             "OPENCODE_DISABLE_MODELS_FETCH": "1",
             "OPENCODE_DISABLE_LSP_DOWNLOAD": "1",
             "OPENCODE_DISABLE_DEFAULT_PLUGINS": "1",
-            "GIT_CONFIG_GLOBAL": "/dev/null",
-            "GIT_CONFIG_SYSTEM": "/dev/null",
             **self.extra,
         }
 
@@ -110,7 +89,7 @@ class OpenCode:
         child = subprocess.Popen(
             [binary, "run", "--format", "json"],
             cwd=self.project,
-            env={**self.environ(), "XDG_STATE_HOME": f"{self.home}/.started"},
+            env=self._environ_in(self.home / ".started"),
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -130,23 +109,33 @@ class OpenCode:
         binary = opencode_binary()
         assert binary is not None
         with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as locks:
-            child = subprocess.Popen(
-                [binary, *words],
-                cwd=self.project,
-                env={**self.environ(), "XDG_STATE_HOME": locks},
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                text=True,
-                start_new_session=True,
-            )
             try:
-                stdout, stderr = child.communicate(stdin, timeout=timeout_seconds)
-            except subprocess.TimeoutExpired:
-                with contextlib.suppress(ProcessLookupError):  # it ended at this moment
-                    os.killpg(child.pid, 9)
-                stdout, stderr = child.communicate()
-                raise AssertionError(
-                    f"opencode took over {timeout_seconds} s: {stdout[-2000:]} {stderr[-2000:]}"
-                ) from None
-        return Outcome(status=child.returncode, stdout=stdout, stderr=stderr)
+                return run_to_end(
+                    Outcome,
+                    [binary, *words],
+                    folder=self.project,
+                    environ=self._environ_in(Path(locks)),
+                    timeout_seconds=timeout_seconds,
+                    stdin=stdin,
+                )
+            finally:
+                for library in self._temporary.glob(".*.so"):
+                    library.unlink()
+
+    @property
+    def _temporary(self) -> Path:
+        """The folder into which each run lays a library of 5 MB that it does not take away."""
+        return self.home / ".temporary"
+
+    def _environ_in(self, locks: Path) -> dict[str, str]:
+        """Return the environment with a folder for locks, and one for what is temporary.
+
+        The latter is the same for each run: OpenCode tells it to the model.
+        """
+        for folder in (locks, self._temporary):
+            folder.mkdir(exist_ok=True)
+        return {
+            **self.environ(),
+            "XDG_STATE_HOME": str(locks),
+            "TMPDIR": str(self._temporary),
+        }

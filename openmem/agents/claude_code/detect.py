@@ -8,7 +8,6 @@ where the environment already holds the address we gave it; that one is never an
 
 from __future__ import annotations
 
-import json
 import posixpath
 import re
 from collections.abc import Mapping
@@ -23,7 +22,7 @@ from openmem.agents.claude_code.places import (
     managed_settings,
     places,
 )
-from openmem.agents.program import find_binary
+from openmem.agents.program import find_binary, packaged_version
 from openmem.agents.reading import (
     read_json,
     read_or_none,
@@ -90,29 +89,15 @@ def version_of(system: System, binary: str) -> str:
     # The native installer names the program by its version: …/claude/versions/2.1.332
     if _VERSION.fullmatch(posixpath.basename(real)):
         return posixpath.basename(real)
-    folder = posixpath.dirname(real)
-    for _ in range(3):  # npm: …/claude-code/cli.js or …/claude-code/bin/claude.exe
-        version = _package_version(system, posixpath.join(folder, "package.json"))
-        if version:
-            return version
-        folder = posixpath.dirname(folder)
+    version = packaged_version(system, binary, ("@anthropic-ai/claude-code",))
+    if version:
+        return version
     try:
         ran = system.probe([binary, "--version"], timeout_seconds=_VERSION_SECONDS)
     except OpenmemError:
         return ""  # it does not start or does not end: its version is not worth more
     match = _VERSION.search(ran.stdout)
     return match.group(0) if match and ran.code == 0 else ""
-
-
-def _package_version(system: System, path: str) -> str:
-    try:
-        value = json.loads(system.read(path) or b"{}")
-    except (OpenmemError, ValueError):
-        return ""  # somebody else's file
-    if not isinstance(value, dict) or value.get("name") != "@anthropic-ai/claude-code":
-        return ""
-    version = value.get("version")
-    return version if isinstance(version, str) else ""
 
 
 def upstream_in_force(settings: Json, environ: Mapping[str, str]) -> tuple[str, str]:

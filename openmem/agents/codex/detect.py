@@ -8,8 +8,6 @@ of its own Codex sends a ChatGPT login there too, so the upstream must be the on
 
 from __future__ import annotations
 
-import json
-import posixpath
 import re
 from collections.abc import Mapping
 
@@ -22,7 +20,7 @@ from openmem.agents.codex.settings import (
     read_toml,
     read_toml_or_none,
 )
-from openmem.agents.program import find_binary
+from openmem.agents.program import find_binary, packaged_version
 from openmem.agents.reading import read_json, read_or_none, table_at, text_at, value_at
 from openmem.base.errors import OpenmemError
 from openmem.base.paths import Paths
@@ -73,26 +71,11 @@ def detect(system: System, environ: Mapping[str, str]) -> Detected | None:
 
 def version_of(system: System, binary: str) -> str:
     """Return the program's version, "" when neither its package nor the program itself tells it."""
-    stat = system.stat(binary)
-    folder = posixpath.dirname(stat.real_path if stat else binary)
-    for _ in range(3):  # npm: …/codex/bin/codex.js
-        version = _package_version(system, posixpath.join(folder, "package.json"))
-        if version:
-            return version
-        folder = posixpath.dirname(folder)
+    version = packaged_version(system, binary, ("@openai/codex",))
+    if version:
+        return version
     match = _VERSION.search(_probed(system, [binary, "--version"]))
     return match.group(0) if match else ""
-
-
-def _package_version(system: System, path: str) -> str:
-    try:
-        value = json.loads(system.read(path) or b"{}")
-    except (OpenmemError, ValueError):
-        return ""  # somebody else's file
-    if not isinstance(value, dict) or value.get("name") != "@openai/codex":
-        return ""
-    version = value.get("version")
-    return version if isinstance(version, str) else ""
 
 
 def _probed(system: System, argv: list[str]) -> str:

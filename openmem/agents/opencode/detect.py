@@ -7,8 +7,6 @@ is wrong becomes a problem in words.
 
 from __future__ import annotations
 
-import json
-import posixpath
 from collections.abc import Mapping
 
 from openmem.agents.agent import Detected
@@ -20,7 +18,7 @@ from openmem.agents.opencode.settings import (
     providers_in_use,
     read_settings,
 )
-from openmem.agents.program import find_binary
+from openmem.agents.program import find_binary, packaged_version
 from openmem.base.errors import OpenmemError
 from openmem.base.paths import Paths
 from openmem.plan.action import Json
@@ -49,7 +47,7 @@ def detect(system: System, environ: Mapping[str, str]) -> Detected | None:
         problems.append(error.message)
     providers = providers_in_use(system, found, whole, environ)
     routed = tuple(one for one in providers if not one.unrouted)
-    version = version_of(system, binary) if binary else ""
+    version = packaged_version(system, binary, _PACKAGES) if binary else ""
     return Detected(
         name=NAME,
         title=TITLE,
@@ -64,22 +62,6 @@ def detect(system: System, environ: Mapping[str, str]) -> Detected | None:
         problems=tuple(problems),
         warnings=tuple(_warnings(version, providers, found, environ, system)),
     )
-
-
-def version_of(system: System, binary: str) -> str:
-    """Return the program's version, "" when no package beside it tells."""
-    stat = system.stat(binary)
-    folder = posixpath.dirname(stat.real_path if stat else binary)
-    for _ in range(3):  # npm: …/opencode-ai/bin/opencode.exe
-        try:
-            value = json.loads(system.read(posixpath.join(folder, "package.json")) or b"{}")
-        except (OpenmemError, ValueError):
-            value = {}  # somebody else's file
-        if isinstance(value, dict) and value.get("name") in _PACKAGES:
-            version = value.get("version")
-            return version if isinstance(version, str) else ""
-        folder = posixpath.dirname(folder)
-    return ""
 
 
 def _warnings(

@@ -20,20 +20,18 @@ from dataclasses import replace
 from typing import Any
 
 from openmem.agents.transcripts.files import file_source, files_below, is_line_of
+from openmem.agents.transcripts.lines import Reading, read_lines
 from openmem.agents.transcripts.values import ToolNames, items, seconds, table, tables, text
-from openmem.context.formats.messages import NotUnderstood, blocks_in
+from openmem.context.formats.messages import blocks_in
 from openmem.context.formats.parts import text_blocks
-from openmem.context.formats.records import records
 from openmem.context.rows import Block
-from openmem.context.transcript import Fault, Head, Item, Mark, Piece, Source
+from openmem.context.transcript import Head, Item, Mark, Piece, Source
 
 _SPOKEN = ("user", "assistant")
-_MARK_BYTES = 1 << 20
 _LINES_REMEMBERED = 20_000
 _PARENTS_REMEMBERED, _ROOTS_SAVED = 50_000, 500
 _CAVEAT, _COMMAND = "<local-command-caveat>", "<command-name>"
 _OWN = ("<task-notification>", _CAVEAT, "<local-command-stdout>", "<local-command-stderr>")
-_NO_RESULT = "a message of a kind that is not known"
 
 
 class ClaudeCode:
@@ -70,24 +68,8 @@ class ClaudeCode:
         )  # fmt: skip
 
     def read(self, source: Source, mark: Mark) -> Iterator[Item]:
-        """Yield what was said, thread by thread, in the order of the requests."""
-        reading = _Reading(mark.state)
-        end, line, marked = mark.offset, mark.line, mark.offset
-        with open(source.path, "rb") as file:
-            for record in records(file, mark.offset, mark.line):
-                if record.start >= max(end, marked + _MARK_BYTES) and reading.is_between:
-                    marked = record.start
-                    yield Mark(offset=record.start, line=record.line, state=reading.saved())
-                end, line = record.end, record.line + 1
-                if record.problem:
-                    yield Fault(line=record.line, offset=record.start, why=record.problem)
-                elif isinstance(record.value, dict):
-                    try:
-                        yield from reading.pieces_of(record.value)
-                    except NotUnderstood:
-                        yield Fault(line=record.line, offset=record.start, why=_NO_RESULT)
-            yield from reading.rest()
-            yield Mark(offset=end, line=line, state=reading.saved())
+        """Return what was said, thread by thread, in the order of the requests."""
+        return read_lines(source.path, mark, _Reading(mark.state))
 
 
 def _is_of_another(value: Mapping[str, Any]) -> bool:
@@ -105,7 +87,7 @@ class _Thread:
         self.held: list[Piece] = []
 
 
-class _Reading:
+class _Reading(Reading):
     """One pass over a file."""
 
     def __init__(self, state: Mapping[str, Any]) -> None:
@@ -121,7 +103,6 @@ class _Reading:
 
     @property
     def is_between(self) -> bool:
-        """Whether nothing is waiting, so that a later reading may begin here."""
         return not any(thread.held for thread in self._threads.values())
 
     def saved(self) -> dict[str, Any]:

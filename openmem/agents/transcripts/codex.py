@@ -16,17 +16,15 @@ from dataclasses import replace
 from typing import Any
 
 from openmem.agents.transcripts.files import file_source, files_below, is_line_of
+from openmem.agents.transcripts.lines import Reading, read_lines
 from openmem.agents.transcripts.values import ToolNames, seconds, table, tables, text
-from openmem.context.formats.messages import NotUnderstood
 from openmem.context.formats.parts import text_blocks
-from openmem.context.formats.records import records
 from openmem.context.formats.responses import blocks_in
 from openmem.context.formats.surroundings import COMPACTIONS, is_summary
 from openmem.context.formats.view import texts_of
 from openmem.context.rows import Block
-from openmem.context.transcript import Fault, Head, Item, Mark, Piece, Source
+from openmem.context.transcript import Head, Item, Mark, Piece, Source
 
-_MARK_BYTES = 1 << 20
 _ENVELOPES = ("session_meta", "response_item", "event_msg", "turn_context", "compacted",
               "world_state")  # fmt: skip
 _BARE_ITEMS = ("message", "reasoning", "function_call", "function_call_output",
@@ -66,26 +64,11 @@ class Codex:
         )
 
     def read(self, source: Source, mark: Mark) -> Iterator[Item]:
-        """Yield the items in the order of the requests."""
-        reading = _Reading(mark.state)
-        end, line, marked = mark.offset, mark.line, mark.offset
-        with open(source.path, "rb") as file:
-            for record in records(file, mark.offset, mark.line):
-                if record.start >= max(end, marked + _MARK_BYTES):
-                    marked = record.start
-                    yield Mark(offset=record.start, line=record.line, state=reading.saved())
-                end, line = record.end, record.line + 1
-                if record.problem:
-                    yield Fault(line=record.line, offset=record.start, why=record.problem)
-                elif isinstance(record.value, dict):
-                    try:
-                        yield from reading.pieces_of(record.value)
-                    except NotUnderstood as error:
-                        yield Fault(line=record.line, offset=record.start, why=str(error))
-            yield Mark(offset=end, line=line, state=reading.saved())
+        """Return the items in the order of the requests."""
+        return read_lines(source.path, mark, _Reading(mark.state))
 
 
-class _Reading:
+class _Reading(Reading):
     """One pass over a rollout; `_known` is what its head told, and goes with every piece."""
 
     def __init__(self, state: Mapping[str, Any]) -> None:

@@ -14,13 +14,12 @@ from dataclasses import replace
 from typing import Any
 
 from openmem.agents.transcripts.files import file_source, files_below
+from openmem.agents.transcripts.lines import Reading, read_lines
 from openmem.agents.transcripts.parts import call, image, result, said, thought
 from openmem.agents.transcripts.values import ToolNames, seconds, table, tables, text
-from openmem.context.formats.records import records
 from openmem.context.rows import Block
-from openmem.context.transcript import Fault, Head, Item, Mark, Piece, Source
+from openmem.context.transcript import Head, Item, Mark, Piece, Source
 
-_MARK_BYTES = 1 << 20
 _FAMILIES = ("session.", "user.", "assistant.", "tool.", "system.", "hook.", "subagent.")
 
 
@@ -56,23 +55,11 @@ class CopilotCli:
         )
 
     def read(self, source: Source, mark: Mark) -> Iterator[Item]:
-        """Yield the events that say something, in order."""
-        reading = _Reading(mark.state)
-        end, line, marked = mark.offset, mark.line, mark.offset
-        with open(source.path, "rb") as file:
-            for record in records(file, mark.offset, mark.line):
-                if record.start >= max(end, marked + _MARK_BYTES):
-                    marked = record.start
-                    yield Mark(offset=record.start, line=record.line, state=reading.saved())
-                end, line = record.end, record.line + 1
-                if record.problem:
-                    yield Fault(line=record.line, offset=record.start, why=record.problem)
-                elif isinstance(record.value, dict):
-                    yield from reading.pieces_of(record.value)
-            yield Mark(offset=end, line=line, state=reading.saved())
+        """Return the events that say something, in order."""
+        return read_lines(source.path, mark, _Reading(mark.state))
 
 
-class _Reading:
+class _Reading(Reading):
     """One pass over an event log."""
 
     def __init__(self, state: Mapping[str, Any]) -> None:

@@ -12,11 +12,9 @@ from typing import Any
 from openmem.context.formats.parts import (
     arguments_text,
     call_block,
-    compact,
     from_base64,
     media_block,
-    plain,
-    result_blocks,
+    outcome_blocks,
     text_blocks,
     thinking_block,
 )
@@ -42,19 +40,12 @@ def call(name: str, arguments: object) -> Block:
 
 def result(name: str, value: object) -> list[Block]:
     """Return a tool's result: a text, a list of parts, or any other value as JSON."""
-    parts = value if isinstance(value, list) else [value]
-    texts: list[str] = []
-    media: list[Block] = []
-    for part in parts:
-        if isinstance(part, str):
-            texts.append(part)
-        elif isinstance(part, dict) and isinstance(part.get("text"), str):
-            texts.append(part["text"])
-        elif isinstance(part, dict) and (block := image("tool", part, name)):
-            media.append(block)
-        elif part is not None:
-            texts.append(compact(plain(part)))
-    return result_blocks(escape_odd(name), texts, media)
+
+    def media_of(part: dict[str, Any]) -> list[Block]:
+        found = image("tool", part, name)
+        return [found] if found else []
+
+    return outcome_blocks(escape_odd(name), value, media_of)
 
 
 def image(role: str, part: Mapping[str, Any], name: str = "") -> Block | None:

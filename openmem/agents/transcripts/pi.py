@@ -14,13 +14,11 @@ from dataclasses import replace
 from typing import Any
 
 from openmem.agents.transcripts.files import file_source, files_below, is_line_of
+from openmem.agents.transcripts.lines import Reading, read_lines
 from openmem.agents.transcripts.parts import call, image, result, said, thought
 from openmem.agents.transcripts.values import items, seconds, table, text
-from openmem.context.formats.records import records
 from openmem.context.rows import Block
-from openmem.context.transcript import Fault, Head, Item, Mark, Piece, Source
-
-_MARK_BYTES = 1 << 20
+from openmem.context.transcript import Head, Item, Mark, Piece, Source
 
 
 class Pi:
@@ -50,27 +48,25 @@ class Pi:
         )  # fmt: skip
 
     def read(self, source: Source, mark: Mark) -> Iterator[Item]:
-        """Yield the messages in the order of the file."""
-        known = Piece(**table(mark.state.get("known"))) if mark.state else Piece(session="")
-        end, line, marked = mark.offset, mark.line, mark.offset
+        """Return the messages in the order of the file."""
+        return read_lines(source.path, mark, _Reading(mark.state))
 
-        def saved() -> dict[str, Any]:
-            return {"known": {"session": known.session, "cwd": known.cwd, "parent": known.parent}}
 
-        with open(source.path, "rb") as file:
-            for record in records(file, mark.offset, mark.line):
-                if record.start >= max(end, marked + _MARK_BYTES):
-                    marked = record.start
-                    yield Mark(offset=record.start, line=record.line, state=saved())
-                end, line = record.end, record.line + 1
-                if record.problem:
-                    yield Fault(line=record.line, offset=record.start, why=record.problem)
-                elif isinstance(record.value, dict):
-                    if is_line_of(record.value, "session"):
-                        known = known if known.session else _head(record.value)
-                    else:
-                        yield from _pieces(known, record.value)
-            yield Mark(offset=end, line=line, state=saved())
+class _Reading(Reading):
+    """One pass over a session; `_known` is what its head told, and goes with every piece."""
+
+    def __init__(self, state: Mapping[str, Any]) -> None:
+        self._known = Piece(**table(state.get("known"))) if state else Piece(session="")
+
+    def saved(self) -> dict[str, Any]:
+        known = self._known
+        return {"known": {"session": known.session, "cwd": known.cwd, "parent": known.parent}}
+
+    def pieces_of(self, value: Mapping[str, Any]) -> Iterator[Piece]:
+        if not is_line_of(value, "session"):
+            yield from _pieces(self._known, value)
+        elif not self._known.session:
+            self._known = _head(value)
 
 
 def _head(value: Mapping[str, Any]) -> Piece:

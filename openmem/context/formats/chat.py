@@ -21,8 +21,7 @@ from openmem.context.formats.parts import (
     compact,
     media_block,
     other_block,
-    plain,
-    result_blocks,
+    outcome_blocks,
     text_blocks,
     thinking_block,
 )
@@ -242,22 +241,14 @@ def _of_calls(message: Mapping[str, Any], names: dict[str, str]) -> list[Block]:
 
 
 def _results(name: str, content: Any) -> list[Block]:
-    parts = content if isinstance(content, list) else [content]
-    texts: list[str] = []
-    media: list[Block] = []
-    for part in parts:
-        if isinstance(part, str):
-            texts.append(part)
-        elif isinstance(part, dict) and isinstance(part.get("text"), str):
-            texts.append(part["text"])
-        elif isinstance(part, dict) and part.get("type") in ("image_url", "file"):
-            media += [
-                Block(
-                    role="tool", kind=block.kind, name=name, text=block.text,
-                    payload=block.payload, media=block.media,
-                )
-                for block in _of_part("tool", part)
-            ]  # fmt: skip
-        elif part is not None:
-            texts.append(compact(plain(part)))
-    return result_blocks(name, texts, media)
+    def media_of(part: dict[str, Any]) -> list[Block]:
+        is_media = part.get("type") in ("image_url", "file")
+        return [
+            Block(
+                role="tool", kind=block.kind, name=name, text=block.text,
+                payload=block.payload, media=block.media,
+            )
+            for block in (_of_part("tool", part) if is_media else [])
+        ]  # fmt: skip
+
+    return outcome_blocks(name, content, media_of)

@@ -16,8 +16,8 @@ from openmem.context.formats.parts import (
     compact,
     from_base64,
     other_block,
+    outcome_blocks,
     plain,
-    result_blocks,
     text_blocks,
     thinking_block,
 )
@@ -174,20 +174,11 @@ def _blocks_of_part(role: str, part: dict[str, Any], names: dict[str, str]) -> l
 
 
 def _results(name: str, content: Any) -> list[Block]:
-    if not isinstance(content, list):
-        content = [] if content is None else [content]
-    texts: list[str] = []
-    media: list[Block] = []
-    for part in content:
-        if isinstance(part, str):
-            texts.append(part)
-        elif isinstance(part, dict) and isinstance(part.get("text"), str):
-            texts.append(part["text"])
-        elif isinstance(part, dict) and part.get("type") in ("image", "document"):
-            media.append(_media("tool", part["type"], name, part))
-        else:
-            texts.append(compact(plain(part)))
-    return result_blocks(name, texts, media)
+    def media_of(part: dict[str, Any]) -> list[Block]:
+        kind = part.get("type")
+        return [_media("tool", kind, name, part)] if kind in ("image", "document") else []
+
+    return outcome_blocks(name, content, media_of)
 
 
 def _media(role: str, kind: str, name: str, part: dict[str, Any]) -> Block:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from openmem.context.rows import Block, escape_odd, reminder_texts, without_reminders
@@ -70,6 +70,27 @@ def result_blocks(name: str, texts: Sequence[str], media: Sequence[Block]) -> li
         return [*media, *behind]
     block = Block(role="tool", kind="tool_result", name=name, text=escape_odd(text))
     return [block, *media, *behind]
+
+
+def outcome_blocks(
+    name: str, value: Any, media_of: Callable[[dict[str, Any]], Sequence[Block]]
+) -> list[Block]:
+    """Return what a tool gave: a text, a list of parts, or any other value as JSON.
+
+    `media_of`: the images and documents of a part without text, none when it holds none.
+    """
+    texts: list[str] = []
+    media: list[Block] = []
+    for part in value if isinstance(value, list) else [value]:
+        if isinstance(part, str):
+            texts.append(part)
+        elif isinstance(part, dict) and isinstance(part.get("text"), str):
+            texts.append(part["text"])
+        elif isinstance(part, dict) and (found := media_of(part)):
+            media += found
+        elif part is not None:
+            texts.append(compact(plain(part)))
+    return result_blocks(name, texts, media)
 
 
 def media_block(role: str, kind: str, name: str, address: str, fallback: Any) -> Block:

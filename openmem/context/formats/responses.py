@@ -23,6 +23,7 @@ from openmem.context.formats.parts import (
     from_base64,
     media_block,
     other_block,
+    outcome_blocks,
     plain,
     result_blocks,
     text_blocks,
@@ -314,16 +315,8 @@ def _of_output(item: Mapping[str, Any], kind: str, names: dict[str, str]) -> lis
 
 
 def _outputs(name: str, output: Any) -> list[Block]:
-    parts = output if isinstance(output, list) else [output]
-    texts: list[str] = []
-    media: list[Block] = []
-    for part in parts:
-        if isinstance(part, str):
-            texts.append(part)
-        elif isinstance(part, dict) and isinstance(part.get("text"), str):
-            texts.append(part["text"])
-        elif isinstance(part, dict) and part.get("type") in ("input_image", "input_file"):
-            media.append(_media("tool", part, name))
-        elif part is not None:
-            texts.append(compact(plain(part)))
-    return result_blocks(name, texts, media)
+    def media_of(part: dict[str, Any]) -> list[Block]:
+        is_media = part.get("type") in ("input_image", "input_file")
+        return [_media("tool", part, name)] if is_media else []
+
+    return outcome_blocks(name, output, media_of)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from openmem.base.errors import PlanConflict, Refused
+from openmem.base.io import ABSENT, digest_of
 
 NEW_FILE_MODE = 0o600
 
@@ -129,3 +130,13 @@ def changed(path: str, found: str) -> PlanConflict:
         f"{path} {found} since the plan was made. Nothing was written to it.",
         hint="Run it again: a new plan starts from what is there now.",
     )
+
+
+def compare(path: str, data: bytes | None, expect: str) -> None:
+    """Return when what stands at a path is what was expected; PlanConflict otherwise."""
+    found = ABSENT if data is None else digest_of(data)
+    if found == expect:
+        return
+    if expect == ABSENT:
+        raise changed(path, "was made by somebody else")
+    raise changed(path, "was removed" if found == ABSENT else "was changed")

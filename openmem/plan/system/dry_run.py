@@ -10,7 +10,6 @@ import contextlib
 import posixpath
 from collections.abc import Iterator, Mapping, Sequence
 
-from openmem.base.io import ABSENT, digest_of
 from openmem.plan.system import contract
 from openmem.plan.system.contract import NEW_FILE_MODE, Ran, Stat, System
 from openmem.plan.system.memory import Node
@@ -91,7 +90,8 @@ class DryRunSystem:
         real = self._real(path)
         if self.stat(posixpath.dirname(real)) is None:
             raise FileNotFoundError(path)
-        self._compare(path, expect)
+        if expect is not None:
+            contract.compare(path, self.read(path), expect)
         if mode is None:
             mode = found.mode if found else NEW_FILE_MODE
         self._over[real] = Node(data=data, mode=mode)
@@ -103,7 +103,8 @@ class DryRunSystem:
         if found.is_link:
             raise contract.link_removal(path)
         self.check_writable(path)
-        self._compare(path, expect)
+        if expect is not None:
+            contract.compare(path, self.read(path), expect)
         self._over[found.real_path] = _GONE
 
     def make_dir(self, path: str, *, mode: int = 0o700) -> None:
@@ -134,17 +135,6 @@ class DryRunSystem:
     @contextlib.contextmanager
     def lock(self, path: str) -> Iterator[None]:
         yield  # nothing below changes, so nobody has to wait
-
-    def _compare(self, path: str, expect: str | None) -> None:
-        if expect is None:
-            return
-        data = self.read(path)
-        found = ABSENT if data is None else digest_of(data)
-        if found == expect:
-            return
-        if expect == ABSENT:
-            raise contract.changed(path, "was made by somebody else")
-        raise contract.changed(path, "was removed" if found == ABSENT else "was changed")
 
     def _real(self, path: str) -> str:
         """Return the real path: the nearest part that exists below, resolved there."""

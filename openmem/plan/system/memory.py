@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from openmem.base.errors import Failed, Missing
-from openmem.base.io import ABSENT, digest_of
 from openmem.plan.system import contract
 from openmem.plan.system.contract import NEW_FILE_MODE, Ran, Stat
 
@@ -120,8 +119,9 @@ class MemorySystem:
         real = found.real_path if found else self._real(path)
         if posixpath.dirname(real) not in self.nodes:
             raise FileNotFoundError(path)
-        self._compare(path, real, expect)
         old = self.nodes.get(real)
+        if expect is not None:
+            contract.compare(path, old.data if old else None, expect)
         if mode is None:
             mode = old.mode if old else NEW_FILE_MODE
         self.nodes[real] = Node(data=data, mode=mode)
@@ -133,7 +133,8 @@ class MemorySystem:
         if found.is_link:
             raise contract.link_removal(path)
         self.check_writable(path)
-        self._compare(path, found.real_path, expect)
+        if expect is not None:
+            contract.compare(path, self.nodes[found.real_path].data, expect)
         del self.nodes[found.real_path]
 
     def make_dir(self, path: str, *, mode: int = 0o700) -> None:
@@ -175,16 +176,6 @@ class MemorySystem:
             yield
         finally:
             self._held.discard(path)
-
-    def _compare(self, path: str, real: str, expect: str | None) -> None:
-        if expect is None:
-            return
-        node = self.nodes.get(real)
-        found = ABSENT if node is None or node.data is None else digest_of(node.data)
-        if found != expect:
-            words = {ABSENT: "was removed"} if expect != ABSENT else {}
-            other = "was made by somebody else" if expect == ABSENT else "was changed"
-            raise contract.changed(path, words.get(found, other))
 
     def _make_parents(self, path: str) -> None:
         folder = posixpath.dirname(path)
