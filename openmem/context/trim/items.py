@@ -1,8 +1,8 @@
 """What the trim sees of a request, whatever its wire format.
 
 An item is one element of the wire's list: a message of the Messages and Chat formats, an input
-item of Responses. The trim decides over items; a wire format splits a body into them and puts the
-kept ones together again.
+item of Responses. The trim decides over items; a wire format splits a body into them and says what
+each is.
 """
 
 from __future__ import annotations
@@ -85,10 +85,6 @@ class WireFormat(Protocol):
 
     def item(self, raw: bytes, *, is_last: bool) -> Item:
         """Return what an item is. `is_last`: then a trailing nudge is left out of the digest."""
-        ...
-
-    def render(self, envelope: Envelope, items: Sequence[bytes]) -> bytes:
-        """Return the body with these items; all other parts keep their bytes and order."""
         ...
 
     def with_binding(self, envelope: Envelope) -> Envelope | None:

@@ -81,6 +81,11 @@ def join_list(elements: Iterable[bytes]) -> bytes:
     return b"[" + b",".join(elements) + b"]"
 
 
+def with_list(parts: Parts, key: bytes, elements: Iterable[bytes]) -> bytes:
+    """Return an object in which a list holds these elements; all other parts keep their bytes."""
+    return join_object((k, join_list(elements) if k == key else value) for k, value in parts)
+
+
 def text_block(text: str, kind: str = "text") -> bytes:
     """Return a content block of plain text."""
     return b'{"type":"' + kind.encode() + b'","text":' + _string(text) + b"}"

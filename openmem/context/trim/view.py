@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from openmem.context.trim.items import Envelope, Item, WireFormat
+from openmem.context.trim.raw import with_list
 from openmem.context.trim.spent.reduce import text_of_told
 from openmem.context.trim.spent.wire import replaced
 from openmem.context.trim.state import Cut
@@ -55,7 +56,7 @@ def render_view(form: WireFormat, envelope: Envelope, items: Sequence[Item], cut
             kept.append((item, raws))
         else:
             later.extend(raws)
-    return form.render(envelope, form.arranged(kept) + later)
+    return with_list(envelope.parts, envelope.list_key, form.arranged(kept) + later)
 
 
 def _pointer(form: WireFormat, items: Sequence[Item], cut: Cut) -> str:

@@ -170,6 +170,7 @@ def _spliced(
     from openmem.context.proxy.recording.splice import LIST_KEY, Splice, frame_of, stamps_of
     from openmem.context.trim.estimate import weight_of
     from openmem.context.trim.items import NotTrimmable
+    from openmem.context.trim.raw import with_list
     from openmem.context.trim.wire.messages import MessagesFormat
 
     splice, form = Splice(**known.splice), MessagesFormat()
@@ -192,7 +193,7 @@ def _spliced(
         envelope, raws = form.split(short)
         if not raws or frame_of(envelope) != splice.frame:
             return None
-        if form.render(envelope, raws) != short:
+        if with_list(envelope.parts, envelope.list_key, raws) != short:
             return None  # written with spaces, which the full way leaves out
         items = [form.item(raw, is_last=False) for raw in raws]
     except NotTrimmable:

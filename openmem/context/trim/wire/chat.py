@@ -84,12 +84,6 @@ class ChatFormat:
             is_notice=_says(content).startswith(_NOTICES),
         )
 
-    def render(self, envelope: Envelope, items: Sequence[bytes]) -> bytes:
-        return join_object(
-            (key, join_list(items) if key == envelope.list_key else value)
-            for key, value in envelope.parts
-        )
-
     def with_binding(self, envelope: Envelope) -> Envelope | None:
         return None
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -100,12 +100,6 @@ class MessagesFormat:
             and not any("tool_use" in str(block.get("type")) for block in content),
             has_content=bool(content),
             is_notice=role == "user" and _is_notice(content),
-        )
-
-    def render(self, envelope: Envelope, items: Sequence[bytes]) -> bytes:
-        return join_object(
-            (key, join_list(items) if key == envelope.list_key else value)
-            for key, value in envelope.parts
         )
 
     def with_binding(self, envelope: Envelope) -> Envelope | None:

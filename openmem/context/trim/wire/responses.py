@@ -24,7 +24,6 @@ from openmem.context.formats.surroundings import (
 from openmem.context.trim.items import Envelope, Item, Kind, NotTrimmable, unpaired
 from openmem.context.trim.raw import (
     join_list,
-    join_object,
     list_parts,
     member,
     number_of,
@@ -102,12 +101,6 @@ class ResponsesFormat:
             has_thinking=kind == "reasoning",
             is_reply=kind == "assistant" and value.get("type", "message") == "message",
             is_notice=_is_notice(value, content),
-        )
-
-    def render(self, envelope: Envelope, items: Sequence[bytes]) -> bytes:
-        return join_object(
-            (key, join_list(items) if key == envelope.list_key else value)
-            for key, value in envelope.parts
         )
 
     def with_binding(self, envelope: Envelope) -> Envelope | None:
