@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from openmem.base.errors import Failed, Usage
+from openmem.memory.providers.base import Item
+from openmem.memory.providers.local.provider import LocalProvider
 
 CATEGORIES = {
     1: "multi-hop",
@@ -83,3 +85,31 @@ def _conversation(entry: dict[str, Any]) -> Conversation:
         questions=tuple(questions),
         speakers=frozenset(said[name].lower() for name in ("speaker_a", "speaker_b")),
     )
+
+
+def bank_of(conversation: Conversation) -> LocalProvider:
+    """Return a provider in memory that holds a conversation's turns, as kept turns are."""
+    items = []
+    rows: dict[int, int] = {}
+    for number, (text, session) in enumerate(
+        zip(conversation.texts, conversation.sessions, strict=True)
+    ):
+        rows[session] = rows.get(session, 0) + 1
+        items.append(
+            Item(
+                id=f"m-{number:016x}",
+                text=text,
+                kind="passage",
+                recorded_at="",
+                session_id=f"s{session}",
+                row=rows[session],
+            )
+        )
+    provider = LocalProvider(None)
+    provider.remember("bank", items)
+    return provider
+
+
+def number_of(memory_id: str) -> int:
+    """Return which turn of its conversation an id of `bank_of` stands for."""
+    return int(memory_id[2:], 16)

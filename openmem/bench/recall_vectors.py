@@ -17,7 +17,13 @@ from dataclasses import dataclass
 from openmem.base.errors import Failed
 from openmem.base.vectors.settings import VectorSettings
 from openmem.bench import recall
-from openmem.bench.conversations import Conversation, read_conversations
+from openmem.bench.conversations import (
+    Conversation,
+    bank_of,
+    number_of,
+    read_conversations,
+)
+from openmem.bench.recall_report import Compared
 from openmem.memory.providers.base import Ask
 from openmem.memory.providers.local import meaning
 
@@ -28,7 +34,7 @@ _SEED = 20261130
 class VectorsReport:
     """What the bench found. `ours`: with vectors; `floor`: words alone."""
 
-    compared: tuple[recall.Compared, ...]
+    compared: tuple[Compared, ...]
     model: str
 
     @property
@@ -86,7 +92,7 @@ def run(*, data: str, url: str, model: str) -> VectorsReport:
 
 
 def _rows(conversation: Conversation, settings: VectorSettings, stem: str) -> Sequence[recall.Row]:
-    bank = recall.bank_of(conversation)
+    bank = bank_of(conversation)
 
     def connect() -> sqlite3.Connection | None:
         return bank.connection("bank")
@@ -104,12 +110,8 @@ def _rows(conversation: Conversation, settings: VectorSettings, stem: str) -> Se
             rows.append(
                 (
                     question.category,
-                    recall.scores(
-                        [recall.number_of(hit.id) for hit in both], question, conversation
-                    ),
-                    recall.scores(
-                        [recall.number_of(hit.id) for hit in words], question, conversation
-                    ),
+                    recall.scores([number_of(hit.id) for hit in both], question, conversation),
+                    recall.scores([number_of(hit.id) for hit in words], question, conversation),
                 )
             )
         return rows

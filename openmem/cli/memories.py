@@ -17,8 +17,8 @@ from openmem.cli.command import Run
 if TYPE_CHECKING:
     from openmem.base.config import Config
     from openmem.memory.facade import Memories
+    from openmem.memory.importing import Imported
     from openmem.memory.model import Actor, Memory
-    from openmem.memory.portability import Imported
     from openmem.memory.scope import Scope
 
 How = Literal["read", "write", "dry"]

@@ -228,7 +228,7 @@ def _export(desk: Desk, arguments: Arguments) -> str:
 
 
 def _import(desk: Desk, arguments: Arguments) -> str:
-    from openmem.memory.portability import import_records
+    from openmem.memory.importing import import_records
 
     dry = bool(arguments.get("dry_run"))
     outcome = import_records(

@@ -14,13 +14,14 @@ import pytest
 
 from openmem.base.errors import Usage
 from openmem.bench.context import bench
-from openmem.bench.context.bench import LARGE_WINDOW, VARIANTS, Wanted, faults_of, run, run_one
+from openmem.bench.context.bench import LARGE_WINDOW, VARIANTS, Wanted, run, run_one
 from openmem.bench.context.cache import LOOKBACK, TTL_SECONDS, Piece, PromptCache
 from openmem.bench.context.conversation import Thread, text_block
 from openmem.bench.context.log_triage import batch_size
 from openmem.bench.context.measures import prompts, scores
 from openmem.bench.context.model import READY, SEARCH, SQL, UNKNOWN, Script
 from openmem.bench.context.provider import Provider, Refused
+from openmem.bench.context.report import faults_of
 from openmem.bench.context.session import Sent
 from openmem.bench.context.task import QUESTIONS
 from openmem.bench.context.tasks import task_of

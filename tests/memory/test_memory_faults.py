@@ -14,9 +14,9 @@ from openmem.base.installation import ensure_key
 from openmem.cli.app import run
 from openmem.memory import facade
 from openmem.memory.facade import Memories
+from openmem.memory.importing import import_records
 from openmem.memory.ledger import Ledger
 from openmem.memory.opening import open_memories
-from openmem.memory.portability import import_records
 from openmem.memory.providers.local.provider import LocalProvider
 from openmem.memory.status import status_of
 from tests.memory.conftest import Place

@@ -11,15 +11,9 @@ from hypothesis import strategies as st
 from openmem.base.errors import PolicyDenied, Usage
 from openmem.base.installation import ensure_key
 from openmem.memory.facade import Memories
+from openmem.memory.importing import Imported, import_records
 from openmem.memory.model import Memory
-from openmem.memory.portability import (
-    Imported,
-    decode_record,
-    document,
-    exported,
-    import_records,
-    json_lines,
-)
+from openmem.memory.portability import decode_record, document, exported, json_lines
 from openmem.memory.scope import Scope
 from tests.memory.conftest import Place
 

@@ -21,9 +21,10 @@ from openmem.host.recorder import MemoryNotes
 from openmem.mcp.memory_tools import memory_tools
 from openmem.mcp.tools import Toolbox
 from openmem.memory.facade import Memories
+from openmem.memory.importing import import_records
 from openmem.memory.model import Actor
 from openmem.memory.opening import open_memories
-from openmem.memory.portability import exported, import_records, json_lines
+from openmem.memory.portability import exported, json_lines
 from openmem.memory.recall import at_prompt, at_start
 from openmem.memory.scope import Scope, scope_of
 from tests.fakes.claude_transcript import assistant, user, write

@@ -262,7 +262,7 @@ def import_(
 ) -> Result:
     """Take in what a file holds: what is new, masked. A bad line is named; the others come in."""
     from openmem.cli.render.memory import imported_lines
-    from openmem.memory.portability import import_records
+    from openmem.memory.importing import import_records
 
     run = run_of(context)
     scope = scope_here(run)
