@@ -1,6 +1,6 @@
-"""Starting, stopping and looking at the proxy, for the command line and for setup.
+"""Starting and stopping the proxy, for the command line and for setup.
 
-Idea: five verbs over the same few files and the control socket; each may be repeated. Invariant:
+Idea: a few verbs over the same few files and the control socket; each may be repeated. Invariant:
 `start` returns a proxy that answers or an error that says what to do; `stop` leaves nothing that a
 hook could revive. Trap: "running" is what answers or holds the lock, never what a file says.
 Source: design section 7; docs/reference/supervision.md.
@@ -11,9 +11,8 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, replace
 
-from openmem import __version__
 from openmem.base.config import Config
 from openmem.base.errors import Failed, Missing
 from openmem.base.paths import Paths
@@ -24,13 +23,12 @@ from openmem.host.launch import clean_environment, command_of, spawn
 from openmem.host.neighbour import foreign_at
 from openmem.host.record import (
     HOST,
-    Record,
     clear_stopped,
     is_stopped,
     read_record,
-    supervisor_pid,
 )
 from openmem.host.service import installed_unit, run_quietly
+from openmem.host.status import ASK_SECONDS, ProxyStatus, listed, status, whole
 from openmem.host.supervisor import Supervisor
 from openmem.host.temporary import temporary_proxy
 
@@ -45,39 +43,8 @@ __all__ = [
     "temporary_proxy",
 ]
 
-ASK_SECONDS = 2.0
 START_SECONDS = 20.0
 REPLACE_SECONDS = 20.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProxyStatus:
-    """What `proxy status --json` says. `stale`: an older version runs than is installed.
-
-    `mode`: recording, plain (our fault: passing through), draining, starting, or "" when it does
-    not run. `stopped`: a person ended it. `upstream`: agent → base URL, "" for the bare path.
-    """
-
-    running: bool
-    address: str
-    port: int
-    version: str = ""
-    stale: bool = False
-    supervisor_pid: int = 0
-    worker_pid: int = 0
-    upstream: Mapping[str, str] = field(default_factory=dict)
-    mode: str = ""
-    manager: str = ""
-    started_at: str = ""
-    restarts: int = 0
-    stopped: bool = False
-    active_requests: int = 0
-    connections: int = 0
-    problems: tuple[str, ...] = ()
-    counters: Mapping[str, int] = field(default_factory=dict)
-
-    def to_json(self) -> dict[str, object]:
-        return asdict(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,74 +57,6 @@ class Stopped:
     state: str
     agents: tuple[int, ...] = ()
     connections: int = 0
-
-
-def status(paths: Paths, config: Config | None = None) -> ProxyStatus:
-    """Return how the proxy is; creates nothing. `config`: for the address of one that is down."""
-    record = read_record(paths)
-    holder = supervisor_pid(paths)
-    try:
-        answer = call(paths, {"op": "status", "version": __version__}, ASK_SECONDS)
-    except ControlError:
-        answer = {}
-    if answer.get("ok") is True:
-        return _from_answer(paths, answer, record, holder)
-    if record is None:
-        port = config.number("proxy.port") if config else 0
-        address = f"http://{HOST}:{port}" if port else ""
-        return ProxyStatus(running=False, address=address, port=port, stopped=is_stopped(paths))
-    is_running = holder is not None
-    return ProxyStatus(
-        running=is_running,
-        address=record.address,
-        port=record.port,
-        version=record.version if is_running else "",
-        stale=is_running and record.version != __version__,
-        supervisor_pid=holder or 0,
-        upstream=record.upstream,
-        mode="starting" if is_running else "",
-        manager=record.manager,
-        started_at=record.started_at if is_running else "",
-        restarts=record.restarts if is_running else 0,
-        stopped=is_stopped(paths),
-    )
-
-
-def _from_answer(
-    paths: Paths, answer: Mapping[str, object], record: Record | None, holder: int | None
-) -> ProxyStatus:
-    version = str(answer.get("version", ""))
-    state = _table(answer.get("state"))
-    return ProxyStatus(
-        running=True,
-        address=str(answer.get("address", "")),
-        port=_whole(answer.get("port")),
-        version=version,
-        stale=answer.get("stale") is True or version != __version__,
-        supervisor_pid=holder or 0,
-        worker_pid=_whole(answer.get("worker_pid")),
-        upstream=_texts(answer.get("upstream")),
-        mode=str(answer.get("mode", "")),
-        manager=str(answer.get("manager", "")),
-        started_at=record.started_at if record else "",
-        restarts=record.restarts if record else 0,
-        stopped=is_stopped(paths),
-        active_requests=_whole(answer.get("active_requests")),
-        connections=_whole(answer.get("connections")),
-        problems=tuple(str(text) for text in _list(state.get("problems"))),
-        counters=_counts(state),
-    )
-
-
-def _counts(state: Mapping[str, object]) -> dict[str, int]:
-    """Return the whole numbers of a worker's state; a table of counts becomes its sum."""
-    counts = {}
-    for name, value in state.items():
-        if isinstance(value, dict):
-            counts[name] = sum(_whole(number) for number in value.values())
-        elif isinstance(value, int) and not isinstance(value, bool) and name != "recorder_pid":
-            counts[name] = value
-    return counts
 
 
 def start(paths: Paths, environ: Mapping[str, str], config: Config) -> ProxyStatus:
@@ -276,9 +175,9 @@ def stop(paths: Paths, *, now: bool = False) -> Stopped:
         answer = call(paths, {"op": "drain"}, ASK_SECONDS)
     except ControlError:
         return Stopped(state="ended" if end_now(paths) else "not-running")
-    agents = tuple(_whole(pid) for pid in _list(answer.get("agents")))
-    connections = _whole(answer.get("connections"))
-    if not agents and not connections and not _whole(answer.get("active_requests")):
+    agents = tuple(whole(pid) for pid in listed(answer.get("agents")))
+    connections = whole(answer.get("connections"))
+    if not agents and not connections and not whole(answer.get("active_requests")):
         end_now(paths)
         return Stopped(state="ended")
     return Stopped(state="draining", agents=agents, connections=connections)
@@ -346,19 +245,3 @@ def _wait(is_so: Callable[[], bool], seconds: float) -> bool:
             return False
         time.sleep(0.02)
     return True
-
-
-def _whole(value: object) -> int:
-    return value if isinstance(value, int) and not isinstance(value, bool) else 0
-
-
-def _table(value: object) -> Mapping[str, object]:
-    return value if isinstance(value, dict) else {}
-
-
-def _texts(value: object) -> dict[str, str]:
-    return {str(key): str(text) for key, text in _table(value).items()}
-
-
-def _list(value: object) -> list[object]:
-    return value if isinstance(value, list) else []
