@@ -6,6 +6,7 @@ as new memory. Recalled text is data, so it is escaped to stay inside its frame.
 
 from __future__ import annotations
 
+import functools
 import re
 
 FRAME_OPEN = '<openmem-recall untrusted="true">'
@@ -33,6 +34,7 @@ _OWN_TOOL = (
 )
 
 
+@functools.lru_cache(maxsize=256)
 def is_own_tool(name: str) -> bool:
     """Return whether a tool's name on the wire is one of ours, in any agent's spelling."""
     return bool(re.search(_OWN_TOOL, name))

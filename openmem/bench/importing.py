@@ -2,8 +2,8 @@
 
 The file is made up in the proportions of real ones (a third of its bytes is text that is stored,
 the rest stands there twice or says nothing), with one line of 12.8 MB. Reading is what a reader
-does; the import is the command as a person runs it, a process of its own, and masks, indexes and
-stores what it reads.
+does; the import is the command as a person runs it, with the processes it starts, and masks,
+indexes and stores what it reads.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from openmem.bench.stage import Stage
 from openmem.bench.store.corpus import Corpus
 from openmem.context.transcript import Mark
 
-READ_LIMIT = 6.0
+TIME_LIMIT = 6.0
 MEMORY_LIMIT_MB = 200.0
-SIZE_MB = 64
+SIZE_MB = 500
 _GIANT_BYTES = 12_800_000
 _PROJECTS = 4
 _SID = "5f0c7a52-0000-4000-8000-00000000beac"
@@ -65,15 +65,15 @@ def run(*, repeats: int = 3, size_mb: int = SIZE_MB) -> Report:
     figures = (
         Figure(
             name=f"read {size_mb} MB", unit="s", value=median(reads), floor=floor,
-            limit=READ_LIMIT, samples=repeats,
+            limit=TIME_LIMIT, samples=repeats,
         ),
         Figure(
             name=f"import {size_mb} MB", unit="s", value=median(imports), floor=floor,
-            samples=repeats,
+            limit=TIME_LIMIT, samples=repeats,
         ),
         Figure(
             name=f"{_PROJECTS} projects, {size_mb} MB", unit="s", value=median(several),
-            floor=floor, samples=repeats,
+            floor=floor, limit=TIME_LIMIT, samples=repeats,
         ),
         Figure(
             name="memory of the import", unit="MB", value=max(peaks), floor=MEMORY_LIMIT_MB,
@@ -182,7 +182,8 @@ def _floor(path: Path) -> None:
 
 
 def _import(stage: Stage, *paths: str) -> tuple[int, float]:
-    """Return how many rows the command stored, and the peak of its resident memory in MB."""
+    """Return how many rows the command stored, and the peak of its resident memory in MB, with
+    that of the processes it started."""
     command = [sys.executable, "-m", "openmem", "context", "import", *paths, "--json"]
     child = subprocess.Popen(
         command, env=stage.environ(), cwd=stage.project, stdout=subprocess.PIPE,
@@ -191,7 +192,7 @@ def _import(stage: Stage, *paths: str) -> tuple[int, float]:
     peak = 0.0
     try:
         while True:
-            peak = max(peak, _resident(child.pid))
+            peak = max(peak, sum(map(_resident, _with_children(child.pid))))
             try:
                 out, err = child.communicate(timeout=0.05)
                 break
@@ -204,6 +205,14 @@ def _import(stage: Stage, *paths: str) -> tuple[int, float]:
     if child.returncode != 0:
         raise Failed(f"the import ended with {child.returncode}: {err[-400:]}")
     return int(json.loads(out)["data"]["added"]), peak
+
+
+def _with_children(pid: int) -> list[int]:
+    try:
+        with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as file:
+            return [pid, *map(int, file.read().split())]
+    except OSError:
+        return [pid]  # it has ended, or there is no /proc here
 
 
 def _resident(pid: int) -> float:

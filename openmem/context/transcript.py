@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from openmem.context.rows import Block
 
@@ -39,8 +39,7 @@ class Source:
     group: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Piece:
+class Piece(NamedTuple):
     """Something said at one time in one thread of a session.
 
     `session`: the agent's id of it. `agent_id`: the sub-agent's, "" for the main conversation.

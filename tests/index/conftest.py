@@ -46,6 +46,7 @@ class Machine:
         self,
         *,
         is_dry: bool = False,
+        beside: bool = False,
         since: float = 0.0,
         agents: tuple[str, ...] = (),
         readers: dict[str, Reader] | None = None,
@@ -61,7 +62,7 @@ class Machine:
         ]
         means = Means(
             paths=self.paths, key=self.key, readers=used, is_dry=is_dry, since=since,
-            progress=progress,
+            stores_beside=beside, progress=progress,
         )  # fmt: skip
         return import_sources(means, sources, Report())
 

@@ -99,14 +99,14 @@ def test_an_import_beside_the_proxy_matches_anew(machine: Machine) -> None:
     """Ours: the proxy writes to the session between two batches of the import."""
     talk = claude_talk(SID, str(machine.repo))
     machine.claude(SID, *talk)
-    readers = {"claude-code": _Meanwhile(lambda: record(machine, SID, *messages_of(talk[:7])))}
+    readers = {"claude-code": Meanwhile(lambda: record(machine, SID, *messages_of(talk[:7])))}
     report = machine.bring_in(readers=readers)
     assert report.added == 3 and report.known == 7
     assert len([text for text in machine.texts(SID) if text != "date"]) == 10
     machine.check(SID)
 
 
-class _Meanwhile(Broken):
+class Meanwhile(Broken):
     """A reader during which something happens once."""
 
     def __init__(self, act: Any) -> None:

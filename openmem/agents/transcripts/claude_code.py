@@ -135,7 +135,7 @@ class _Reading(Reading):
             yield piece
         elif value.get("isCompactSummary"):
             yield from _released(thread)
-            yield replace(piece, begins_anew=True)
+            yield piece._replace(begins_anew=True)
         elif thread.answer and _is_result(message):
             thread.held.append(piece)
         else:

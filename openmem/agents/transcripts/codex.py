@@ -12,7 +12,6 @@ Source: rollouts of 0.2x to 0.171.0 (docs/reference/transcripts.md).
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from typing import Any
 
 from openmem.agents.transcripts.files import file_source, files_below, is_line_of
@@ -104,7 +103,7 @@ class _Reading(Reading):
                     yield self._said(blocks, at)
             elif kind == "compacted":
                 kept = tuple(self._kept_by(payload))
-                yield replace(self._said(kept, at), sums_up=True)
+                yield self._said(kept, at)._replace(sums_up=True)
         elif kind in _BARE_ITEMS:
             yield self._said(tuple(blocks_in(value, self._names)), at)
         elif not kind and text(value.get("id")) and "timestamp" in value:
@@ -128,7 +127,7 @@ class _Reading(Reading):
     def _turn(self, context: Mapping[str, Any]) -> None:
         model, cwd = text(context.get("model")), text(context.get("cwd"))
         known = self._known
-        self._known = replace(known, model=model or known.model, cwd=known.cwd or cwd)
+        self._known = known._replace(model=model or known.model, cwd=known.cwd or cwd)
 
     def _said(self, blocks: tuple[Block, ...], at: float) -> Piece:
         known = self._known

@@ -10,7 +10,6 @@ Source: event logs of 1.0.64 and 1.0.68; sub-agents and compactions by the names
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from typing import Any
 
 from openmem.agents.transcripts.files import file_source, files_below
@@ -81,12 +80,11 @@ class _Reading(Reading):
             self._introduce(data)
             return
         if kind == "session.model_change":
-            self._known = replace(self._known, model=text(data.get("newModel")))
+            self._known = self._known._replace(model=text(data.get("newModel")))
             return
         blocks = self._blocks(kind, data)
         if blocks:
-            yield replace(
-                self._known,
+            yield self._known._replace(
                 blocks=tuple(blocks),
                 at=seconds(value.get("timestamp")),
                 agent_id=text(data.get("parentToolCallId")),

@@ -10,7 +10,6 @@ Source: sessions of version 1; the vendor's page on the format for 2 and 3 (not 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from typing import Any
 
 from openmem.agents.transcripts.files import file_source, files_below, is_line_of
@@ -79,9 +78,9 @@ def _pieces(known: Piece, value: Mapping[str, Any]) -> Iterator[Piece]:
     kind, at = value.get("type"), seconds(value.get("timestamp"))
     if kind in ("compaction", "branch_summary"):
         blocks = tuple(said("system", value.get("summary")))
-        yield replace(known, blocks=blocks, at=at, sums_up=kind == "compaction")
+        yield known._replace(blocks=blocks, at=at, sums_up=kind == "compaction")
     elif kind == "custom_message":
-        yield replace(known, blocks=tuple(_content("system", value.get("content"))), at=at)
+        yield known._replace(blocks=tuple(_content("system", value.get("content"))), at=at)
     elif kind == "message":
         message = table(value.get("message"))
         at = at or seconds(message.get("timestamp"))

@@ -45,8 +45,8 @@ def _index() -> tuple[tuple[str, tuple[tuple[int, Rule], ...]], ...]:
     return tuple((word, tuple(rules)) for word, rules in found.items())
 
 
-def _present(lowered: str) -> list[tuple[str, tuple[tuple[int, Rule], ...]]]:
-    """Return the index's entries whose keyword a text holds.
+def _present(text: str) -> list[tuple[str, tuple[tuple[int, Rule], ...]]]:
+    """Return the index's entries whose keyword a text holds, in upper or lower case.
 
     Measured on 3.7 MB of session text in 30,000 strings: 0.04 s by one pass of re2 over all
     keywords, 0.82 s by one substring search a keyword.
@@ -55,9 +55,10 @@ def _present(lowered: str) -> list[tuple[str, tuple[tuple[int, Rule], ...]]]:
     search = _keyword_set()
     if search is not None:
         try:
-            return [index[n] for n in sorted(search.Match(lowered) or ())]
+            return [index[n] for n in sorted(search.Match(text) or ())]
         except UnicodeEncodeError:
             pass  # a lone surrogate cannot be given to re2; the substring search can read it
+    lowered = _lowered(text)
     return [entry for entry in index if entry[0] in lowered]
 
 
@@ -66,7 +67,10 @@ def _keyword_set() -> Any:
     found = re2_module()
     if not found:
         return None
-    module, options = found
+    module, _ = found
+    options = module.Options()
+    options.log_errors = False
+    options.case_sensitive = False  # so that a text without any need not be put in lower case
     search = module.Set.SearchSet(options)
     for word, _ in _index():
         search.Add(module.escape(word))
@@ -79,11 +83,14 @@ def find_secrets(text: str) -> list[Finding]:
     if len(text) < _SHORTEST_SECRET:
         return []
     text = unescaped(text)
+    present = _present(text)
+    if not present:
+        return []
     lowered = _lowered(text)
     windows: dict[int, list[tuple[int, int]]] = {}
     starts: dict[int, list[int]] = {}
     rules: dict[int, Rule] = {}
-    for word, members in _present(lowered):
+    for word, members in present:
         hits = _positions(lowered, word)
         for rank, rule in members:
             rules[rank] = rule
@@ -96,8 +103,6 @@ def find_secrets(text: str) -> list[Finding]:
             else:
                 reach = rule.reach
                 spans.extend((max(0, hit - reach), hit + len(word) + reach) for hit in hits)
-    if not rules:
-        return []
     skipped = [m.span() for m in _MASK.finditer(text)] if "[REDACTED:" in text else []
     if len(text) > 3000:
         skipped += [m.span() for m in _BASE64_RUN.finditer(text)]

@@ -19,6 +19,7 @@ _NOT_CONTENT = frozenset(
     {"cache_control", "id", "tool_use_id", "call_id", "tool_call_id", "signature", "caller",
      "status", "encrypted_content"}
 )  # fmt: skip
+_COMPACT = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 
 
 def text_blocks(role: str, text: str) -> list[Block]:
@@ -141,4 +142,4 @@ def plain(value: Any) -> Any:
 
 def compact(value: Any) -> str:
     """Return the one text of a JSON value, odd code points escaped."""
-    return escape_odd(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
+    return escape_odd(_COMPACT.encode(value))

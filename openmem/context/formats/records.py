@@ -15,8 +15,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 import msgspec
 
@@ -32,8 +31,7 @@ _PREFIX_CHARACTERS = 9  # of a record: `{"type":"`, `{"timesta`; enough to tell 
 _CUT = "a record that breaks off"
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
+class Record(NamedTuple):
     """One value of a file. `line`: from 1; `start`, `end`: bytes of the line with its end.
 
     `problem`: what is wrong there instead of a value, "" for a value.
@@ -63,7 +61,7 @@ def records(
             line += 1
             continue
         data = data.removeprefix(_BOM)  # also of a later line: files are joined end to end
-        if data.strip():
+        if data and not data.isspace():
             values, problem = decoded(data)
             if not data.endswith(b"\n") and (problem or not values):
                 return  # still being written

@@ -12,14 +12,23 @@ from __future__ import annotations
 
 import os
 import sqlite3
+from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from openmem.base.paths import Paths
 from openmem.context.rows import Block, KeyedBlock, chain, seed_of
-from openmem.context.store.database import open_for_writing, session_file, unavailable
-from openmem.context.store.inserting import Belongs, Inserter, Moved, New
+from openmem.context.store.beside import Beside
+from openmem.context.store.database import session_file, unavailable
+from openmem.context.store.inserting import (
+    Belongs,
+    Inserter,
+    Inserting,
+    Moved,
+    New,
+    open_to_fill,
+)
 from openmem.context.store.known import KnownRows
 from openmem.context.store.masking import Masker
 from openmem.context.store.readonly import connect_for_reading
@@ -27,8 +36,7 @@ from openmem.context.store.schema import STATEMENTS, VERSION
 from openmem.context.store.tables import Tables
 from openmem.context.transcript import Piece
 
-_BUSY_SECONDS = 30.0
-_CACHE = "PRAGMA cache_size = -8192"
+_Row = tuple[KeyedBlock, New]
 
 
 @dataclass(slots=True, kw_only=True)
@@ -47,7 +55,8 @@ class _Chain:
     """Where one thread's chain stands. `root`: its first row's key, "" before there is one.
 
     `thread`: its id once it is stored. `waiting`: side rows that came before the first other one.
-    `told`: hashes of the reminders that were told.
+    `told`: hashes of the reminders that were told. `sides`: keys of the side rows that hang on the
+    head.
     """
 
     agent_id: str
@@ -59,6 +68,12 @@ class _Chain:
     known_head: str = ""
     waiting: list[tuple[Block, Piece]] = field(default_factory=list)
     told: set[int] = field(default_factory=set)
+    sides: set[str] = field(default_factory=set)
+
+    def go_on(self, head: str) -> None:
+        """Go on from another row."""
+        self.head = head
+        self.sides.clear()
 
     @property
     def is_at_known_row(self) -> bool:
@@ -75,6 +90,7 @@ class SessionImport:
 
     `state`: what `state` returned when the transcript was read the last time; None to read it from
     the beginning. `is_dry`: nothing is written, and counts are as far as they can be told.
+    `beside`: who stores the rows of a session that was not recorded, None for this process.
     """
 
     def __init__(
@@ -87,25 +103,36 @@ class SessionImport:
         belongs: Belongs,
         state: Mapping[str, Any] | None = None,
         is_dry: bool = False,
+        beside: Beside | None = None,
     ) -> None:
         self.sid = sid
         self._paths = paths
         self._key = key
         self._masker = masker
-        self._known_count = 0
+        self._known_count = self._handed_over = 0
         self._first = self._last = 0.0
         self._chains: dict[str, _Chain] = {}
         self._coming: set[str] = set()
+        self._under_way: deque[set[str]] = deque()
         with self._faults():
-            connection = _opened(paths, sid) if is_dry else _opened_for_writing(paths, sid)
+            connection = _opened(paths, sid) if is_dry else open_to_fill(paths, sid)
             self._connection = connection
             self._tables = Tables(connection, 0)
-            self._inserter = Inserter(paths, sid, key, connection, belongs=belongs, is_dry=is_dry)
-            last_seq = self._inserter.last_seq
+            last_seq = self._tables.read_session()[3]
             if state and state.get("last_seq") != last_seq:
-                self.close()
+                connection.close()
                 raise Moved
-            self._known = self._inserter.known = KnownRows(0 if state else last_seq)
+            self._known = KnownRows(0 if state else last_seq)
+            self._inserter: Inserting
+            if beside and not is_dry and not self._known.limit:
+                self._inserter = beside.inserter(sid, belongs, last_seq)
+            else:
+                here = Inserter(paths, sid, key, connection, belongs=belongs, is_dry=is_dry)
+                here.known = self._known
+                self._inserter = here
+                if here.last_seq != last_seq:
+                    self.close()
+                    raise Moved
             # A chain that only grows meets no row of its own: they need not be looked for.
             self._grows_only = not last_seq
             for saved in (state or {}).get("chains", ()):
@@ -139,7 +166,11 @@ class SessionImport:
         return not any(c.waiting for c in self._chains.values())
 
     def state(self) -> dict[str, Any]:
-        """Return what the next import of the same transcript goes on from; only when settled."""
+        """Return what the next import of the same transcript goes on from; only when settled.
+
+        Everything is stored then. Moved, StoreUnavailable: something is not.
+        """
+        self._inserter.settle()
         last_seq = self._tables.read_session()[3]
         chains = [[c.agent_id, c.head, c.root] for c in self._chains.values() if c.root]
         return {"chains": chains, "last_seq": last_seq}
@@ -150,7 +181,8 @@ class SessionImport:
         row = self._tables.find_row(head)
         if row is None:
             return  # swept or forgotten with its session: the chain begins anew
-        found.head, found.root = head, root
+        found.root = root
+        found.go_on(head)
         found.thread, found.last_seq = self._tables.read_place(row.seq)[1], row.seq
 
     # keying
@@ -158,7 +190,7 @@ class SessionImport:
     def add(self, pieces: Iterable[Piece]) -> None:
         """Take pieces in the order in which they were said."""
         with self._faults():
-            rows: list[New] = []
+            rows: list[_Row] = []
             for piece in pieces:
                 self._take(piece, rows)
             self._hand_over(rows)
@@ -166,17 +198,25 @@ class SessionImport:
     def end(self) -> None:
         """Store what waits for a first prompt, which will not come any more."""
         with self._faults():
-            rows: list[New] = []
+            rows: list[_Row] = []
             for found in self._chains.values():
                 self._end(found, rows)
             self._hand_over(rows)
 
-    def _hand_over(self, rows: list[New]) -> None:
+    def _hand_over(self, rows: list[_Row]) -> None:
         if not rows:
             return
-        prepared = self._masker.prepared([row.keyed for row in rows])
-        self._inserter.insert(rows, prepared, (self._first, self._last))
-        self._coming.clear()
+        prepared = self._masker.prepared([keyed for keyed, _ in rows])
+        self._inserter.insert([new for _, new in rows], prepared, (self._first, self._last))
+        self._handed_over += 1
+        self._under_way.append(self._coming)
+        self._coming = set()
+        while len(self._under_way) > self._handed_over - self._inserter.batches:
+            self._under_way.popleft()
+
+    def _is_coming(self, fingerprint: str) -> bool:
+        """Return whether a row was taken and cannot be found in the tables yet."""
+        return fingerprint in self._coming or any(fingerprint in keys for keys in self._under_way)
 
     def _chain(self, agent_id: str) -> _Chain:
         found = self._chains.get(agent_id)
@@ -185,13 +225,14 @@ class SessionImport:
             found = self._chains[agent_id] = _Chain(agent_id, seed, seed)
         return found
 
-    def _take(self, piece: Piece, rows: list[New]) -> None:
+    def _take(self, piece: Piece, rows: list[_Row]) -> None:
         at = self._chain(piece.agent_id)
         if piece.at:
             self._first = min(self._first or piece.at, piece.at)
             self._last = max(self._last, piece.at)
         if piece.begins_anew and at.root:
-            at.head, at.root, at.thread = at.seed, "", 0
+            at.root, at.thread = "", 0
+            at.go_on(at.seed)
             at.told.clear()
             self._grows_only = False
         is_sum = piece.begins_anew or piece.sums_up
@@ -202,7 +243,9 @@ class SessionImport:
             self._place(at, block, piece, rows, is_sum)
             is_sum = False
 
-    def _place(self, at: _Chain, block: Block, piece: Piece, rows: list[New], is_sum: bool) -> None:
+    def _place(
+        self, at: _Chain, block: Block, piece: Piece, rows: list[_Row], is_sum: bool
+    ) -> None:
         """Find a block's row, or make one; then the chain goes on from it."""
         (keyed,) = chain(self._key, (block,), at.head)
         if block.is_side:
@@ -218,18 +261,18 @@ class SessionImport:
                 (side,) = chain(self._key, (one,), at.seed)
                 self._side(at, side, its_piece, rows)
         if seq == 0:
-            rows.append(self._new(at, keyed, piece, is_sum))
+            rows.append((keyed, _new(at, piece, is_sum)))
             self._coming.add(keyed.fingerprint)
         else:
             self._known_count += 1
-        at.head = keyed.fingerprint
+        at.go_on(keyed.fingerprint)
         if seq > 0:
             at.head, at.thread = self._tables.read_place(seq)
             at.last_seq, at.known_head = (seq, at.head) if seq <= self._known.limit else (0, "")
 
     def _find(self, at: _Chain, keyed: KeyedBlock) -> int:
         """Return the seq of a block's row, -1 for one that is about to be stored, 0 for none."""
-        if keyed.fingerprint in self._coming:
+        if self._is_coming(keyed.fingerprint):
             return -1
         if self._grows_only:
             return 0
@@ -242,15 +285,16 @@ class SessionImport:
         block = keyed.block
         if not found_seq and self._known.limit and (block.role, block.kind) == ("user", "text"):
             # Claude Code ends a text with a line feed where it joins two messages in a request.
-            (joined,) = chain(self._key, (replace(block, text=f"{block.text}\n"),), "")
+            (joined,) = chain(self._key, (block._replace(text=f"{block.text}\n"),), "")
             found_seq = self._known.by_content(self._tables, joined, at.family, at.last_seq)
         return found_seq
 
-    def _side(self, at: _Chain, keyed: KeyedBlock, piece: Piece, rows: list[New]) -> None:
+    def _side(self, at: _Chain, keyed: KeyedBlock, piece: Piece, rows: list[_Row]) -> None:
         """Take thinking or a reminder; a reminder's text is stored once a thread."""
-        if keyed.fingerprint in self._coming or self._tables.find_row(keyed.fingerprint):
+        if self._is_known_side(at, keyed.fingerprint):
             self._known_count += 1
             return
+        at.sides.add(keyed.fingerprint)
         if keyed.block.role == "system":
             # At a row that was recorded, what the client told beside it was recorded, too, though
             # perhaps in other words than the transcript's.
@@ -260,13 +304,16 @@ class SessionImport:
                 return
             at.told.add(text)
         self._coming.add(keyed.fingerprint)
-        rows.append(self._new(at, keyed, piece, is_sum=piece.sums_up))
+        rows.append((keyed, _new(at, piece, is_sum=piece.sums_up)))
 
-    def _new(self, at: _Chain, keyed: KeyedBlock, piece: Piece, is_sum: bool) -> New:
-        previous = at.head if at.head != at.seed else ""
-        return New(keyed, piece, at.family, at.root, at.thread, previous, is_sum)
+    def _is_known_side(self, at: _Chain, fingerprint: str) -> bool:
+        if fingerprint in at.sides:
+            return True
+        if self._grows_only:
+            return False  # whatever hangs on this head is in `sides`
+        return self._is_coming(fingerprint) or self._tables.find_row(fingerprint) is not None
 
-    def _end(self, at: _Chain, rows: list[New]) -> None:
+    def _end(self, at: _Chain, rows: list[_Row]) -> None:
         """Give side rows a thread of their own when no other row ever came."""
         waiting, at.waiting = at.waiting, []
         for block, piece in waiting:
@@ -275,10 +322,17 @@ class SessionImport:
             self._side(at, keyed, piece, rows)
 
 
-def _opened_for_writing(paths: Paths, sid: str) -> sqlite3.Connection:
-    connection = open_for_writing(paths, sid, busy_seconds=_BUSY_SECONDS)
-    connection.execute(_CACHE)
-    return connection
+def _new(at: _Chain, piece: Piece, is_sum: bool) -> New:
+    return New(
+        at=piece.at,
+        model=piece.model,
+        family=at.family,
+        root=at.root,
+        thread=at.thread,
+        previous=at.head if at.head != at.seed else "",
+        is_sum=is_sum,
+        begins_anew=piece.begins_anew,
+    )
 
 
 def _opened(paths: Paths, sid: str) -> sqlite3.Connection:

@@ -9,39 +9,37 @@ give a row another key.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from openmem.base.frame import carries_own_text, is_own_tool
 from openmem.base.redact import Redacted
 from openmem.context.rows import Block, KeyedBlock, digest_of_text
 from openmem.context.store.blobs import Blob, blob_of, describe, take_out_runs
-from openmem.context.store.schema import LAST_LINE
 
 Redact = Callable[[str, bytes], Redacted]
 FORGOTTEN = -1
 """`masked` of a row whose text was forgotten: the place in the chain stays, nothing else."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Prepared:
-    """A row ready to be stored. `lines`: of the stored text; joined by line feeds they give it.
+class Prepared(NamedTuple):
+    """A row ready to be stored; a tuple, because an import sends it to another process.
 
-    `size`: bytes of the stored text in UTF-8. `digest`: of the stored text, 32 hex. `masked`:
-    secrets masked in it, or `FORGOTTEN`.
+    Keys, role, kind and name as of the `KeyedBlock`. `text`: as stored, `size` its bytes in UTF-8,
+    `digest` 32 hex of it. `masked`: secrets masked in it, or `FORGOTTEN`.
     """
 
-    keyed: KeyedBlock
-    lines: list[str]
+    fingerprint: str
+    content_key: str
+    role: str
+    kind: str
+    name: str
+    text: str
     size: int
     digest: str
     masked: int
     echo: bool
     is_ascii: bool = True
     blobs: tuple[Blob, ...] = ()
-
-    @property
-    def block(self) -> Block:
-        return self.keyed.block
 
 
 def prepare(keyed: KeyedBlock, key: bytes, redact: Redact) -> Prepared:
@@ -57,9 +55,12 @@ def prepare(keyed: KeyedBlock, key: bytes, redact: Redact) -> Prepared:
         text, masked = redacted.text, redacted.count
     is_ascii = text.isascii()
     return Prepared(
-        keyed=keyed,
-        # Only line feeds end a line: pasted text holds other characters that some call line ends.
-        lines=text.split("\n", LAST_LINE - 1),
+        fingerprint=keyed.fingerprint,
+        content_key=keyed.content_key,
+        role=block.role,
+        kind=block.kind,
+        name=block.name,
+        text=text,
         size=len(text) if is_ascii else len(text.encode("utf-8")),
         digest=digest_of_text(key, text),
         masked=masked,
@@ -71,13 +72,8 @@ def prepare(keyed: KeyedBlock, key: bytes, redact: Redact) -> Prepared:
 
 def emptied(row: Prepared, key: bytes) -> Prepared:
     """Return a row as it is stored when its content was forgotten before."""
-    return Prepared(
-        keyed=row.keyed,
-        lines=[],
-        size=0,
-        digest=digest_of_text(key, ""),
-        masked=FORGOTTEN,
-        echo=row.echo,
+    return row._replace(
+        text="", size=0, digest=digest_of_text(key, ""), masked=FORGOTTEN, is_ascii=True, blobs=()
     )
 
 

@@ -8,12 +8,14 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, fields
+from itertools import chain
 
 from openmem.base.tokens import index_text
 from openmem.context.rows import KINDS, ROLES
 from openmem.context.store.model import Event
 from openmem.context.store.prepare import FORGOTTEN, Prepared
 from openmem.context.store.schema import (
+    LAST_LINE,
     LAST_SEQ,
     THREAD_KINDS,
     base_id,
@@ -34,6 +36,10 @@ _ADD_ROW = (
     " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1, ?, ?, ?, ?)"
 )
 
+_ADD_LINE = "INSERT INTO line (id, text) VALUES (?, ?)"
+_AT_ONCE = 256
+_ADD_LINES = _ADD_LINE + ", (?, ?)" * (_AT_ONCE // 2 - 1)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
@@ -53,7 +59,7 @@ class Tables:
         self._connection = connection
         self._execute = connection.execute
         self._rows: list[tuple[object, ...]] = []
-        self._lines: dict[int, list[tuple[int, str]]] = {}
+        self._lines: dict[int, list[int | str]] = {}
         self._indexed: dict[int, list[tuple[int, str]]] = {}
         self._blobs: list[tuple[int, str, str, int]] = []
         self._last_seq = 0
@@ -214,19 +220,20 @@ class Tables:
         if seq > LAST_SEQ:
             raise sqlite3.DataError("a session holds 67 million rows at most")
         self._last_seq = seq
-        block, keyed = row.block, row.keyed
-        lines = row.lines if source is None else []
+        # Only line feeds end a line: pasted text holds other characters that some call line ends.
+        has_text = source is None and row.masked != FORGOTTEN
+        lines = row.text.split("\n", LAST_LINE - 1) if has_text else []
         self._rows.append(
             (
                 seq,
-                bytes.fromhex(keyed.fingerprint),
-                bytes.fromhex(keyed.content_key) if keyed.content_key else None,
+                bytes.fromhex(row.fingerprint),
+                bytes.fromhex(row.content_key) if row.content_key else None,
                 bytes.fromhex(row.digest),
                 thread_id,
                 prev,
-                _ROLE_NUMBERS[block.role],
-                _KIND_NUMBERS[block.kind],
-                block.name if block.name and row.masked != FORGOTTEN else None,
+                _ROLE_NUMBERS[row.role],
+                _KIND_NUMBERS[row.kind],
+                row.name if row.name and row.masked != FORGOTTEN else None,
                 len(lines),
                 row.size,
                 at or self.now,
@@ -235,10 +242,10 @@ class Tables:
                 source,
             )
         )
-        group = group_of(block.role, row.echo)
+        group = group_of(row.role, row.echo)
         first = base_id(group, seq) + 1
         numbered = list(enumerate(lines, first))
-        self._lines.setdefault(group, []).extend(numbered)
+        self._lines.setdefault(group, []).extend(chain.from_iterable(numbered))
         # Told once a row: the index takes ASCII as it is, and most rows are nothing else.
         words = [each for each in numbered if each[1] and not each[1].isspace()]
         self._indexed.setdefault(group, []).extend(
@@ -256,13 +263,13 @@ class Tables:
 
         `at`: when the last one was said, 0 for now.
         """
-        count, added = len(self._rows), self._added_bytes
+        rows, added = len(self._rows), self._added_bytes
         many = self._connection.executemany
         many(_ADD_ROW, self._rows)
         # In the order of ids: an id below the last one makes the index write out what it gathered,
         # which took as long again for rows of alternating roles.
         for group in sorted(self._lines):
-            many("INSERT INTO line (id, text) VALUES (?, ?)", self._lines[group])
+            self._add_lines(self._lines[group])
             many("INSERT INTO lines_fts (rowid, text) VALUES (?, ?)", self._indexed[group])
         many("INSERT OR IGNORE INTO blob (seq, id, media, size) VALUES (?, ?, ?, ?)", self._blobs)
         self._rows, self._blobs, self._lines, self._indexed = [], [], {}, {}
@@ -270,14 +277,22 @@ class Tables:
         self._execute(
             "UPDATE session SET last_seq = ?, rows = rows + ?, bytes = bytes + ?,"
             " last_at = max(last_at, ?)",
-            (self._last_seq, count, added, at or self.now),
+            (self._last_seq, rows, added, at or self.now),
         )
         self._execute(
             "UPDATE thread SET rows = rows + ?, bytes = bytes + ?, last_at = max(last_at, ?),"
             " model = coalesce(?, model) WHERE id = ?",
-            (count, added, at or self.now, model or None, thread_id),
+            (rows, added, at or self.now, model or None, thread_id),
         )
-        return count
+        return rows
+
+    def _add_lines(self, flat: list[int | str]) -> None:
+        """Insert lines, given as id, text, id, text; many by one statement, which takes half."""
+        whole = len(flat) // _AT_ONCE * _AT_ONCE
+        parts = range(0, whole, _AT_ONCE)
+        many = self._connection.executemany
+        many(_ADD_LINES, [flat[at : at + _AT_ONCE] for at in parts])
+        many(_ADD_LINE, [flat[at : at + 2] for at in range(whole, len(flat), 2)])
 
     def set_session(self, agent: str, cwd: str, bank: str) -> None:
         """Store what is known of the session."""

@@ -24,6 +24,7 @@ from openmem.base.errors import StoreUnavailable
 from openmem.base.io import ensure_private_dir, locked
 from openmem.base.paths import Paths
 from openmem.context.session import sanitize_sid
+from openmem.context.store.beside import Beside
 from openmem.context.store.importing import SessionImport
 from openmem.context.store.inserting import Belongs, Moved
 from openmem.context.store.masking import Masker
@@ -38,7 +39,7 @@ Progress = Callable[[int, int, str], None]
 
 _BATCH_CHARACTERS = 1 << 20
 _BATCH_PIECES = 4_000
-_CHECKPOINT_BYTES = 32 << 20
+_CHECKPOINT_BYTES = 128 << 20
 _ATTEMPTS = 5
 _LOCK_SECONDS = 3_600.0
 _LOCKS = 16
@@ -47,13 +48,17 @@ _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Means:
-    """What an import works with. `since`: POSIX seconds, 0 for all."""
+    """What an import works with. `since`: POSIX seconds, 0 for all.
+
+    `stores_beside`: whether a second process stores what this one reads.
+    """
 
     paths: Paths
     key: bytes
     readers: Mapping[str, Reader]
     is_dry: bool = False
     since: float = 0.0
+    stores_beside: bool = False
     progress: Progress = lambda done, total, title: None
 
 
@@ -92,6 +97,7 @@ class _Import:
         self._report = report
         self._gate = Gate(means.paths)
         self.masker = Masker(means.paths, means.key)
+        self.beside = Beside(means.paths, means.key) if means.stores_beside else None
         self._cursors = Cursors(means.paths, means.key, is_dry=means.is_dry)
         self._waiting = {(source.path, source.part): source for source in sources}
         self._by_name = {_name_of(source): source for source in sources}
@@ -110,6 +116,8 @@ class _Import:
                 self._one(source)
 
     def close(self) -> None:
+        if self.beside:
+            self.beside.close()
         self._cursors.close()
         self.masker.close()
 
@@ -287,6 +295,7 @@ class _OneSource:
             belongs=Belongs(agent=self._source.agent, cwd=admission.cwd, bank=admission.bank),
             state=state,
             is_dry=self._means.is_dry,
+            beside=self._whole.beside,
         )
         session.report = SessionReport(
             session_id=sid,

@@ -2,6 +2,8 @@
 
 Idea: sessions are files of their own, so projects can be imported beside each other; what belongs
 together (a session and its sub-agents, a fork and its parent) is one group and stays in order.
+With two processors one reads and the other stores, which halves the time of a single large file,
+too.
 Invariant: the same as of one process: locks, cursors and keys hold between processes as they hold
 between two imports. Trap: a child does not hear Ctrl-C, or it would die inside a transaction's
 report; it is told by an event, which it looks at whenever it shows its progress.
@@ -37,8 +39,11 @@ def import_all(means: Means, sources: list[Source], report: Report, *, processes
         groups.setdefault(group_of(source), []).append(source)
     size = sum(source.size for source in sources)
     new = _not_read_yet(means, sources)
+    if processes < 2 or sum(source.size for source in new) < SMALL_BYTES:
+        return import_sources(means, sources, report)
     count = min(processes, len({group_of(source) for source in new}), MOST_PROCESSES)
-    if count < 2 or sum(source.size for source in new) < SMALL_BYTES:
+    means = replace(means, stores_beside=processes >= 2 * count or processes == 2)
+    if count < 2 or processes == 2:
         return import_sources(means, sources, report)
     begun = time.monotonic()
     # The largest first, so that no process is left alone with it at the end.
@@ -73,6 +78,7 @@ def _in_processes(
         readers=dict(means.readers),
         is_dry=means.is_dry,
         since=means.since,
+        stores_beside=means.stores_beside,
     )
     pool = ProcessPoolExecutor(
         max_workers=count, mp_context=context, initializer=_begin, initargs=(order, told, stop)
@@ -118,6 +124,7 @@ class _Order:
     readers: Mapping[str, Reader]
     is_dry: bool
     since: float
+    stores_beside: bool
 
 
 class _Child:
@@ -133,6 +140,7 @@ class _Child:
             readers=order.readers,
             is_dry=order.is_dry,
             since=order.since,
+            stores_beside=order.stores_beside,
             progress=self._progress,
         )
 
