@@ -101,7 +101,8 @@ class Wired:
     """What of ours stands in an agent's files, as a parser finds it there now.
 
     `hooks`: the agent's names of the events that run our launcher; `untrusted`: those of them that
-    the agent passes over until the person trusts them. `port`: of ours that its base URL names, 0
+    the agent passes over until the person trusts them; `hooks_off`: what keeps all from running,
+    in words, "" for nothing. `port`: of ours that its base URL names, 0
     when the URL is somebody else's (`base_url`, "" for none). `routes`: of an agent with several
     addresses, those that come to us; `unrouted`: those in use that could and do not. `older`:
     entries of earlier installations, each in words. `wide`: entries that allow more of our tools
@@ -110,6 +111,7 @@ class Wired:
 
     hooks: tuple[str, ...] = ()
     untrusted: tuple[str, ...] = ()
+    hooks_off: str = ""
     mcp: bool = False
     base_url: str = ""
     port: int = 0

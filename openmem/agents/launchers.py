@@ -63,6 +63,35 @@ def _package_root() -> str:
     return os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 
+def fault_of(paths: Paths, name: str) -> str:
+    """Return why a launcher that agents are told to run does not run, "" when it does."""
+    path = launcher_path(paths, name)
+    try:
+        with open(path, "rb") as file:
+            text = file.read().decode("utf-8", "surrogateescape")
+    except FileNotFoundError:
+        return "is gone"
+    except OSError as error:
+        return f"cannot be read: {os.strerror(error.errno or 0)}"
+    if not os.access(path, os.X_OK):
+        return "may not be run"
+    stated = dict(line.partition("=")[::2] for line in text.split("\n"))
+    python = _first(stated.get("python", ""))
+    if not os.access(python, os.X_OK):
+        return f"names an interpreter that is gone: {python or '(none)'}"
+    root = _first(stated.get("root", ""))
+    if not os.path.isdir(f"{root}/openmem"):
+        return f"names an installation that is gone: {root or '(none)'}"
+    return ""
+
+
+def _first(text: str) -> str:
+    try:
+        return next(iter(shlex.split(text)), "")
+    except ValueError:
+        return ""  # a quote that does not end: not as we wrote it
+
+
 def hook_command(paths: Paths, event: str, agent: str) -> str:
     """Return the shell command for an event, as an agent's settings hold it."""
     program = shlex.quote(os.path.abspath(launcher_path(paths, HOOK)))

@@ -14,6 +14,7 @@ from openmem.agents.base import AGENTS, Wanted
 from openmem.agents.launchers import HOOK, MCP, launcher_path
 from openmem.base.clock import now_text
 from openmem.base.paths import Paths
+from openmem.cli.app import run
 from openmem.hook.delivery import write_delivery
 from openmem.hook.notes import log_file, note
 from openmem.host.lifecycle import ProxyStatus
@@ -22,7 +23,7 @@ from openmem.plan.apply import apply
 from openmem.plan.edit.planner import plan_write
 from openmem.plan.journal import journal_path
 from openmem.plan.system import RealSystem
-from openmem.setup.doctor import serving, store, wiring
+from openmem.setup.doctor import launchers, serving, store, wiring
 from openmem.setup.doctor.finding import Finding
 from openmem.setup.doctor.round import findings
 from tests.fakes.stored import Machine, said
@@ -121,21 +122,78 @@ def test_a_launcher_without_its_interpreter_is_an_error_that_fix_mends(
     system: RealSystem, paths: Paths
 ) -> None:
     """Issue 2, doctor: launcher's interpreter exists."""
-    assert wiring.check_launchers(system, paths) is None
+    assert launchers.check_launchers(system, paths) is None
     wire(system, paths)
-    found = wiring.check_launchers(system, paths)
+    found = launchers.check_launchers(system, paths)
     assert found is not None and found.outcome == "ok"
     for name in (HOOK, MCP):
         path = Path(launcher_path(paths, name))
         text = path.read_text().splitlines(keepends=True)
         gone = [x if not x.startswith("python=") else "python=/opt/gone/python\n" for x in text]
         path.write_text("".join(gone))
-    found = wiring.check_launchers(system, paths)
+    found = launchers.check_launchers(system, paths)
     assert found is not None and found.outcome == "error" and "/opt/gone/python" in found.detail
     assert found.fix is not None
     apply(found.fix, system, paths, label="doctor --fix")
-    found = wiring.check_launchers(system, paths)
+    found = launchers.check_launchers(system, paths)
     assert found is not None and found.outcome == "ok"
+
+
+@pytest.mark.parametrize("name", [HOOK, MCP])
+@pytest.mark.parametrize("fault", ["is gone", "may not be run", "installation that is gone"])
+def test_a_launcher_that_does_not_run_is_an_error_and_off_in_the_status(
+    name: str, fault: str, system: RealSystem, paths: Paths, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Ours: with a launcher that was gone no hook ran, and `status` said yes to all of them."""
+    wire(system, paths)
+    path = Path(launcher_path(paths, name))
+    if fault == "is gone":
+        path.unlink()
+    elif fault == "may not be run":
+        path.chmod(0o600)
+    else:
+        text = path.read_text().splitlines(keepends=True)
+        path.write_text(
+            "".join(x if x[:5] != "root=" else "root='/opt/it is gone'\n" for x in text)
+        )
+    found = launchers.check_launchers(system, paths)
+    assert found is not None and found.outcome == "error" and fault in found.detail
+    assert run(["status"]) == 0
+    shown = capsys.readouterr().out
+    (row,) = [line.split() for line in shown.splitlines() if line.startswith("claude-code")]
+    assert row[1:3] == (["off", "yes"] if name == HOOK else ["yes", "off"])
+    assert fault in " ".join(shown.split())
+    assert found.fix is not None
+    apply(found.fix, system, paths, label="doctor --fix")
+    found = launchers.check_launchers(system, paths)
+    assert found is not None and found.outcome == "ok"
+    assert run(["status"]) == 0 and "off" not in capsys.readouterr().out
+
+
+def test_the_status_says_when_agents_are_sent_where_nothing_answers(
+    system: RealSystem, paths: Paths, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Facts, agents: a dead proxy hangs the agent. The matrix alone says yes."""
+    wire(system, paths, proxy=False)
+    assert run(["status"]) == 0 and "proxy start" not in capsys.readouterr().out
+    wire(system, paths)
+    assert run(["status"]) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "not running, though sent to it: claude-code; openmem proxy start" in shown
+
+
+def test_hooks_that_a_setting_keeps_from_running_are_off(
+    system: RealSystem, paths: Paths, home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Ours: `status` said yes, where `doctor` knew that none runs."""
+    wire(system, paths)
+    file = home / ".claude/settings.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), "disableAllHooks": True}))
+    assert run(["status"]) == 0
+    shown = capsys.readouterr().out
+    assert "off: ~/.claude/settings.json has disableAllHooks set; no hook runs" in shown
+    found = named(wiring.check_agents(system, paths), "agent")
+    assert found.outcome == "warning" and "disableAllHooks" in found.detail
 
 
 def test_hooks_that_failed_lately_are_told_and_old_ones_are_not(

@@ -128,17 +128,23 @@ def _warnings(
                 f"Claude Code talks to {cloud} here ({name}); such requests do not go through "
                 "the proxy and are not recorded."
             )
-    if value_at(settings, ("disableAllHooks",)) is True:
-        warnings.append(
-            f"{found.settings} has disableAllHooks set; no hook runs, so sessions are not "
-            "known by their folder."
-        )
+    off = hooks_off(system, settings, found)
+    if off:
+        warnings.append(f"{off}, so sessions are not known by their folder.")
     managed = read_or_none(system, managed_settings())
     if text_at(managed, BASE_URL):
         warnings.append(
             f"{managed_settings()} sets ANTHROPIC_BASE_URL, which wins over yours; requests "
             "do not go through the proxy."
         )
-    if value_at(managed, ("allowManagedHooksOnly",)) is True:
-        warnings.append(f"{managed_settings()} lets only its own hooks run; ours will not.")
     return warnings
+
+
+def hooks_off(system: System, settings: Json, found: Places) -> str:
+    """Return which setting keeps our hooks from running, in words, "" for none."""
+    if value_at(settings, ("disableAllHooks",)) is True:
+        return f"{found.settings} has disableAllHooks set; no hook runs"
+    managed = read_or_none(system, managed_settings())
+    if value_at(managed, ("allowManagedHooksOnly",)) is True:
+        return f"{managed_settings()} lets only its own hooks run; ours do not"
+    return ""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from openmem.agents import slash_command
 from openmem.agents.agent import Detected, Wired
+from openmem.agents.claude_code.detect import hooks_off
 from openmem.agents.claude_code.grants import wide_grants
 from openmem.agents.claude_code.older import (
     hooks_to_remove,
@@ -67,6 +68,7 @@ def read_wired(system: System, paths: Paths, detected: Detected) -> Wired:
     allowed = list_at(settings, ("permissions", "allow"))
     return Wired(
         hooks=tuple(event for event in EVENTS if event in hooks),
+        hooks_off=hooks_off(system, settings, found),
         mcp=has_server,
         base_url=url,
         port=routed_port(url, NAME),

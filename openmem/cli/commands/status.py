@@ -29,6 +29,7 @@ def status(context: typer.Context, json: Json = False) -> Result:
     Exit 1 when nothing can be recorded.
     """
     from openmem.agents.base import AGENTS
+    from openmem.agents.launchers import HOOK, MCP, fault_of, launcher_path
     from openmem.base.config import load_config
     from openmem.base.policy import load_policy
     from openmem.cli.render.status import at_a_glance
@@ -45,6 +46,10 @@ def status(context: typer.Context, json: Json = False) -> Result:
     policy = load_policy(paths.policy_file, paths.home)
     stored = kept(paths)
     sick = ailments(paths, budget_seconds=1.0)
+    faults = {name: fault_of(paths, name) for name in (HOOK, MCP)}
+    broken = {
+        name: f"{launcher_path(paths, name)} {why}" if why else "" for name, why in faults.items()
+    }
     agents: list[dict[str, Any]] = []
     for agent in AGENTS.values():
         detected = agent.detect(system, system.environ)
@@ -56,7 +61,9 @@ def status(context: typer.Context, json: Json = False) -> Result:
                 "version": detected.version,
                 "hooks": len(wired.hooks) == len(agent.events),
                 "untrusted_hooks": list(wired.untrusted),
+                "hooks_off": (wired.hooks_off or broken[HOOK]) if wired.hooks else "",
                 "mcp": wired.mcp,
+                "mcp_off": broken[MCP] if wired.mcp else "",
                 "proxy": bool(wired.port),
                 "is_routable": detected.is_routable,
                 "unrouted": list(wired.unrouted),

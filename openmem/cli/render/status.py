@@ -52,7 +52,7 @@ def at_a_glance(
             [
                 visible(f"{agent['name']} {agent['version']}".rstrip()),
                 _hooks(agent),
-                _yes(agent["mcp"]),
+                "off" if agent["mcp_off"] else _yes(agent["mcp"]),
                 _proxy(agent),
                 _yes(agent["skill"]),
                 _delivered(agent, now_seconds),
@@ -60,6 +60,13 @@ def at_a_glance(
         )
         if agent["problem"]:
             problems += wrapped(visible(tilde(agent["problem"], home)), width)
+    sent = [agent["name"] for agent in agents if agent.get("proxy")]
+    if sent and not proxy.running:
+        words = f"proxy: not running, though sent to it: {', '.join(sent)}; openmem proxy start"
+        problems += wrapped(words, width)
+    off = [agent[key] for agent in agents for key in ("hooks_off", "mcp_off") if agent.get(key)]
+    for words in dict.fromkeys(off):
+        problems += wrapped(visible(tilde(f"off: {words}", home)), width)
     lines += ["", *columns(rows)]
     if problems:
         lines += ["", *problems]
@@ -67,6 +74,8 @@ def at_a_glance(
 
 
 def _hooks(agent: Mapping[str, Any]) -> str:
+    if agent["hooks_off"]:
+        return "off"
     if agent["hooks"] and agent["untrusted_hooks"]:
         return "untrusted"
     return "yes" if agent["hooks"] else "no"

@@ -9,6 +9,7 @@ from openmem.base.errors import OpenmemError
 from openmem.base.paths import Paths
 from openmem.plan.system import System
 from openmem.setup.doctor import (
+    launchers,
     leftovers,
     machine,
     plugins,
@@ -43,7 +44,7 @@ def findings(system: System, paths: Paths, *, has_network: bool) -> list[Finding
         ("runs", lambda: wiring.check_runs(system, paths)),
         ("agents", lambda: wiring.check_agents(system, paths)),
         ("plug-ins", lambda: plugins.check_plugins(system, paths)),
-        ("launchers", lambda: wiring.check_launchers(system, paths)),
+        ("launchers", lambda: launchers.check_launchers(system, paths)),
         ("hook-log", lambda: wiring.check_hook_log(paths)),
         ("addresses", ports),
         (

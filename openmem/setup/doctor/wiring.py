@@ -1,28 +1,23 @@
-"""Checks of what openmem wrote: runs, drift, the agents' files, the launchers, delivery."""
+"""Checks of what openmem wrote: runs, drift, the agents' files, delivery."""
 
 from __future__ import annotations
 
-import os
-import re
 import time
 
 from openmem.agents.base import AGENTS, Wired
-from openmem.agents.launchers import HOOK, MCP, launcher_path, plan_launchers
 from openmem.base.clock import seconds_of
 from openmem.base.config import load_config
 from openmem.base.counts import counted
-from openmem.base.errors import InvalidConfig, OpenmemError
+from openmem.base.errors import InvalidConfig
 from openmem.base.own_tools import ASKING
-from openmem.base.paths import Paths, display
+from openmem.base.paths import Paths
 from openmem.hook.notes import log_file
-from openmem.plan.action import Plan
 from openmem.plan.receipt import drift, receipts
 from openmem.plan.system import System
 from openmem.setup.doctor.delivery import check_delivery
 from openmem.setup.doctor.finding import Finding
 
 _RECENT_SECONDS = 86_400
-_PYTHON_LINE = re.compile(rb"^python='?([^'\n]+)'?$", re.M)
 
 
 def check_runs(system: System, paths: Paths) -> list[Finding]:
@@ -174,45 +169,6 @@ def _wired(name: str, events: tuple[str, ...], version: str, wired: Wired) -> li
     if lacks:
         detail += f"; not: {', '.join(lacks)}"
     return [*found, Finding(name="agent", outcome="ok", subject=name, detail=detail)]
-
-
-def check_launchers(system: System, paths: Paths) -> Finding | None:
-    """The scripts that agents run, and the interpreter they name; None when there are none."""
-    names = tuple(
-        name for name in (HOOK, MCP) if system.stat(launcher_path(paths, name)) is not None
-    )
-    if not names:
-        return None
-    for name in names:
-        path = launcher_path(paths, name)
-        match = _PYTHON_LINE.search(system.read(path) or b"")
-        python = os.fsdecode(match.group(1)) if match else ""
-        if not python or not os.access(python, os.X_OK):
-            return Finding(
-                name="launcher",
-                outcome="error",
-                subject=display(path, paths.home),
-                detail=f"its interpreter {python or '(none)'} is gone",
-                advice="openmem doctor --fix   names the one of this installation",
-                fix=_launchers(system, paths, names),
-            )
-    stale = _launchers(system, paths, names)
-    if stale.actions:
-        return Finding(
-            name="launcher",
-            outcome="warning",
-            detail="the agents' launchers belong to another installation of openmem",
-            advice="openmem doctor --fix   names this one",
-            fix=stale,
-        )
-    return Finding(name="launcher", outcome="ok", detail="launchers run this installation")
-
-
-def _launchers(system: System, paths: Paths, names: tuple[str, ...]) -> Plan:
-    try:
-        return Plan(actions=tuple(plan_launchers(system, paths, names)))
-    except OpenmemError:
-        return Plan()  # it cannot be written; the finding itself says that it is off
 
 
 def check_hook_log(paths: Paths) -> Finding | None:
