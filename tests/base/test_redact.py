@@ -24,7 +24,13 @@ def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> s
         monkeypatch.setattr(scan, "re2_module", lambda: None)
     elif rules.re2_module() is None:
         pytest.skip("the re2 extra is not installed here")
-    for cached in (rules._rules, rules.compile_pattern, scan._index, scan._keyword_set):
+    for cached in (
+        rules._rules,
+        rules.compile_pattern,
+        scan._index,
+        scan._keyword_set,
+        scan._keywords,
+    ):
         cached.cache_clear()
     return str(request.param)
 

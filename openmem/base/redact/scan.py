@@ -14,6 +14,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from openmem.base.redact.keywords import Keywords
 from openmem.base.redact.rules import Rule, compile_pattern, load_rules, re2_module
 
 _MASK = re.compile(r"\[REDACTED:[a-z0-9_-]{1,64}:[0-9a-f]{8}\]")
@@ -48,8 +49,8 @@ def _index() -> tuple[tuple[str, tuple[tuple[int, Rule], ...]], ...]:
 def _present(text: str) -> list[tuple[str, tuple[tuple[int, Rule], ...]]]:
     """Return the index's entries whose keyword a text holds, in upper or lower case.
 
-    Measured on 3.7 MB of session text in 30,000 strings: 0.04 s by one pass of re2 over all
-    keywords, 0.82 s by one substring search a keyword.
+    Measured on 8.3 MB of session text in 7,000 strings: 0.05 s by one pass of re2 over all
+    keywords, 0.3 to 0.5 s by its words, 1.8 s by one substring search a keyword.
     """
     index = _index()
     search = _keyword_set()
@@ -57,9 +58,13 @@ def _present(text: str) -> list[tuple[str, tuple[tuple[int, Rule], ...]]]:
         try:
             return [index[n] for n in sorted(search.Match(text) or ())]
         except UnicodeEncodeError:
-            pass  # a lone surrogate cannot be given to re2; the substring search can read it
-    lowered = _lowered(text)
-    return [entry for entry in index if entry[0] in lowered]
+            pass  # a lone surrogate cannot be given to re2
+    return [index[n] for n in _keywords().present(_lowered(text))]
+
+
+@functools.cache
+def _keywords() -> Keywords:
+    return Keywords([word for word, _ in _index()])
 
 
 @functools.cache
@@ -103,9 +108,6 @@ def find_secrets(text: str) -> list[Finding]:
             else:
                 reach = rule.reach
                 spans.extend((max(0, hit - reach), hit + len(word) + reach) for hit in hits)
-    skipped = [m.span() for m in _MASK.finditer(text)] if "[REDACTED:" in text else []
-    if len(text) > 3000:
-        skipped += [m.span() for m in _BASE64_RUN.finditer(text)]
     candidates: list[tuple[int, int, int]] = []
     for rank in sorted(rules):
         rule = rules[rank]
@@ -121,6 +123,11 @@ def find_secrets(text: str) -> list[Finding]:
                 window = text[start:end]  # a slice: `$` and `\\b` at its ends do as at a text's
                 found += _secrets(_iterate(pattern, rule, window), rule, window, start)
         candidates += [(s, _end_of(text, s, e), rank) for s, e in found]
+    if not candidates:
+        return []
+    skipped = [m.span() for m in _MASK.finditer(text)] if "[REDACTED:" in text else []
+    if len(text) > 3000:
+        skipped += [m.span() for m in _BASE64_RUN.finditer(text)]
     return _settled(candidates, skipped, rules)
 
 
