@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-import multiprocessing
-import os
 import random
 import resource
 import shutil
-import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from openmem.base.errors import StoreUnavailable
 from openmem.base.paths import Paths
+from openmem.context.store.beside import Beside
 from openmem.context.store.inserting import Belongs
 from openmem.index.sessions import importing, parallel
 from openmem.index.sessions.report import Report
 from tests.fakes.agent_files import claude_talk
+from tests.fakes.running_proxy import wait_until
 from tests.index.conftest import OTHER, SID, Machine, messages_of, record
 from tests.index.test_import_broken_off import Broken, Meanwhile
 from tests.index.test_parallel_import import lay, run
@@ -28,11 +31,31 @@ TABLES = ("SELECT * FROM messages ORDER BY seq", "SELECT * FROM events", "SELECT
           "SELECT * FROM blob ORDER BY seq, id")  # fmt: skip
 
 
+class Children:
+    """The processes that store, as they were started."""
+
+    def __init__(self) -> None:
+        self.all: list[subprocess.Popen[bytes]] = []
+
+    def kill(self) -> None:
+        self.all[-1].kill()
+        self.all[-1].wait()
+
+
 @pytest.fixture(autouse=True)
-def every_piece_is_a_batch(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def children(monkeypatch: pytest.MonkeyPatch) -> Iterator[Children]:
+    """Every piece is a batch of its own, and no process is left."""
+    found, start = Children(), Beside._start
+
+    def told(self: Beside) -> None:
+        start(self)
+        assert self._process is not None
+        found.all.append(self._process)
+
+    monkeypatch.setattr(Beside, "_start", told)
     monkeypatch.setattr(importing, "_BATCH_PIECES", 1)
-    yield
-    assert multiprocessing.active_children() == []
+    yield found
+    assert all(child.poll() is not None for child in found.all)
 
 
 def stored(machine: Machine, sid: str) -> list[list[tuple[Any, ...]]]:
@@ -109,18 +132,13 @@ def test_the_proxy_writes_meanwhile(machine: Machine) -> None:
     machine.check(SID)
 
 
-def test_a_storing_process_that_was_killed_is_told_and_made_up_for(machine: Machine) -> None:
+def test_a_storing_process_that_was_killed_is_told_and_made_up_for(
+    machine: Machine, children: Children
+) -> None:
     """Issue 7: killed; nothing is lost and nothing comes twice, and other files still come in."""
     machine.claude(SID, *claude_talk(SID, str(machine.repo)))
     machine.claude(OTHER, *claude_talk(OTHER, str(machine.repo)))
-
-    def kill() -> None:
-        (child,) = multiprocessing.active_children()
-        assert child.pid is not None
-        os.kill(child.pid, signal.SIGKILL)
-        child.join()
-
-    report = machine.bring_in(readers={"claude-code": Meanwhile(kill)}, beside=True)
+    report = machine.bring_in(readers={"claude-code": Meanwhile(children.kill)}, beside=True)
     assert [one.why for one in report.unread] == ["the process that stores the sessions has ended."]
     assert report.sessions[OTHER].added == 10
     again = machine.bring_in(beside=True)
@@ -133,7 +151,6 @@ def test_ctrl_c_ends_both_and_leaves_everything_whole(machine: Machine) -> None:
     machine.claude(SID, *claude_talk(SID, str(machine.repo)))
     with pytest.raises(KeyboardInterrupt):
         machine.bring_in(readers={"claude-code": Broken(6, KeyboardInterrupt())}, beside=True)
-    assert multiprocessing.active_children() == []
     machine.check(SID)
     machine.bring_in(beside=True)
     assert len(machine.texts(SID)) == 10
@@ -167,22 +184,20 @@ def test_a_file_that_cannot_grow_is_named_and_the_next_import_goes_on(machine: M
 
 
 def test_a_session_whose_process_was_lost_is_not_taken_for_one_of_the_next(
-    machine: Machine,
+    machine: Machine, children: Children
 ) -> None:
     """Ours: two sessions are open, the process dies, a third one starts another."""
-    beside = importing.Beside(Paths(machine.paths.environ), machine.key)
+    beside = Beside(Paths(machine.paths.environ), machine.key)
     try:
         first = beside.inserter(SID, Belongs(), 0)
         first.settle()
-        (child,) = multiprocessing.active_children()
-        child.kill()
-        child.join()
-        with pytest.raises(importing.StoreUnavailable):
+        children.kill()
+        with pytest.raises(StoreUnavailable):
             while True:
                 first.insert([], [], (0.0, 0.0))
                 first.settle()
         second = beside.inserter(OTHER, Belongs(), 0)
-        with pytest.raises(importing.StoreUnavailable):
+        with pytest.raises(StoreUnavailable):
             first.insert([], [], (0.0, 0.0))
         first.close()
         second.settle()
@@ -193,19 +208,48 @@ def test_a_session_whose_process_was_lost_is_not_taken_for_one_of_the_next(
 
 @pytest.mark.parametrize(("processes", "is_beside"), [(1, False), (2, True)])
 def test_two_processors_are_used_so(
-    machine: Machine, monkeypatch: pytest.MonkeyPatch, processes: int, is_beside: bool
+    machine: Machine,
+    monkeypatch: pytest.MonkeyPatch,
+    children: Children,
+    processes: int,
+    is_beside: bool,
 ) -> None:
     """Issue 7: at most six times what decoding alone takes."""
     sids = lay(machine)
-    started: list[object] = []
-
-    class Told(importing.Beside):
-        def _start(self) -> None:
-            started.append(self)
-            super()._start()
-
-    monkeypatch.setattr(importing, "Beside", Told)
     monkeypatch.setattr(parallel, "SMALL_BYTES", 0)
     report: Report = run(machine, processes=processes)
-    assert report.added == 62 and bool(started) is is_beside
+    assert report.added == 62 and bool(children.all) is is_beside
     machine.check(*sids)
+
+
+def has_ended(pid: int) -> bool:
+    """Return whether a process has ended, though perhaps nobody asked how."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return True
+
+
+_READER = """
+import os, sys
+from openmem.base.paths import Paths
+from openmem.context.store.beside import Beside
+from openmem.context.store.inserting import Belongs
+beside = Beside(Paths(os.environ), b"k" * 32)
+beside.inserter("s1", Belongs(), 0).settle()
+print(beside._process.pid, flush=True)
+sys.stdin.read()
+"""
+
+
+def test_a_reader_that_was_killed_leaves_no_process(home: Path) -> None:
+    """Issue 7: no process of ours is left."""
+    reader = subprocess.Popen(
+        [sys.executable, "-c", _READER], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    assert reader.stdout is not None and reader.stdin is not None
+    with reader, reader.stdout, reader.stdin:
+        child = int(reader.stdout.readline())
+        reader.kill()
+        reader.wait()
+        wait_until(lambda: has_ended(child))

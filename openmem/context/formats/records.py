@@ -65,8 +65,9 @@ def records(
             values, problem = decoded(data)
             if not data.endswith(b"\n") and (problem or not values):
                 return  # still being written
-            for value in values:
-                yield Record(line, start, offset, value=value)
+            del data  # a giant line need not be held while what it says is stored
+            while values:
+                yield Record(line, start, offset, value=values.pop(0))
             if problem:
                 yield Record(line, start, offset, problem=problem)
         line += 1

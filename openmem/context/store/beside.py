@@ -5,33 +5,40 @@ take half the time. Requests go out in order, each is answered once, and a few b
 way at a time; the child stores at once what has come, since the index costs less by the row then.
 Invariant: the same as of an `Inserter` here: a batch is stored whole or not at all, and none is
 stored on top of one that failed; `settle` returns when everything is stored.
-Trap: what is under way cannot be found in the tables yet: who asks them has to remember it. A child
-does not hear Ctrl-C, or it would die inside a transaction; it ends when the pipe does.
+Trap: what is under way cannot be found in the tables yet: who asks them has to remember it. The
+child is in a process group of its own, or Ctrl-C would end it inside a transaction; it ends when
+the pipe does.
 """
 
 from __future__ import annotations
 
 import gc
-import multiprocessing
+import os
 import pickle
 import queue
-import signal
+import socket
 import sqlite3
+import subprocess
+import sys
 import threading
 from collections import deque
-from collections.abc import Mapping
 from multiprocessing.connection import Connection
 from typing import Any
 
+import openmem
 from openmem.base.errors import StoreUnavailable
 from openmem.base.paths import Paths
 from openmem.context.store.database import unavailable
 from openmem.context.store.inserting import Belongs, Inserter, Moved, New, open_to_fill
-from openmem.context.store.prepare import Prepared
+from openmem.context.store.prepare import Masked
 
-_UNDER_WAY_BYTES = 8 << 20
-_AT_ONCE_BYTES = 3 << 20
+_MOST_UNDER_WAY, _AT_ONCE = 8 << 20, 2 << 20  # characters of text
 _END_SECONDS = 60.0
+# Our package's folder is the last on the path: nothing beside it stands before other modules.
+_PROGRAM = (
+    "import sys; sys.path.append(sys.argv[2]); "
+    "from openmem.context.store.beside import main; main(int(sys.argv[1]))"
+)
 
 
 class Beside:
@@ -39,7 +46,7 @@ class Beside:
 
     def __init__(self, paths: Paths, key: bytes) -> None:
         self._paths, self._key = paths, key
-        self._process: multiprocessing.process.BaseProcess | None = None
+        self._process: subprocess.Popen[bytes] | None = None
         self._pipe: Connection | None = None
         self._asked: deque[tuple[BesideInserter, int]] = deque()
         self._under_way = 0
@@ -62,28 +69,37 @@ class Beside:
             pipe.close()
         process, self._process = self._process, None
         if process:
-            process.join(_END_SECONDS)
-            if process.exitcode is None:
+            try:
+                process.wait(_END_SECONDS)
+            except subprocess.TimeoutExpired:
                 process.kill()
-                process.join()
-            process.close()
+                process.wait()
 
     def _start(self) -> None:
-        context = multiprocessing.get_context("spawn")
-        here, there = context.Pipe()
-        self._process = context.Process(
-            target=_serve, args=(there, dict(self._paths.environ), self._key), daemon=True
-        )
+        here, there = socket.socketpair()
+        root = os.path.dirname(os.path.dirname(os.path.abspath(openmem.__file__)))
         try:
-            self._process.start()
+            self._process = subprocess.Popen(
+                [sys.executable, "-P", "-c", _PROGRAM, str(there.fileno()), root],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                pass_fds=(there.fileno(),),
+                process_group=0,
+                # One pool of memory for both its threads: with one each, freed batches pile up.
+                env={**os.environ, "MALLOC_ARENA_MAX": "1"},
+            )
+        except OSError as error:
+            here.close()
+            raise StoreUnavailable(f"no process could be started: {error.strerror}.") from error
         finally:
             there.close()  # else its end would not be seen
-        self._pipe = here
+        self._pipe = Connection(here.detach())
+        self._pipe.send((dict(self._paths.environ), self._key))
 
     def ask(self, asker: BesideInserter, size: int, request: tuple[Any, ...]) -> None:
         """Send a request whose answer `asker` gets; wait while much is under way.
 
-        `size`: bytes of text in it.
+        `size`: characters of text in it.
         """
         if self._pipe is None or asker.lost_before != self.lost:
             raise _ended()
@@ -96,7 +112,7 @@ class Beside:
             raise
         self._asked.append((asker, size))
         self._under_way += size
-        while self._under_way > _UNDER_WAY_BYTES and len(self._asked) > 1:
+        while self._under_way > _MOST_UNDER_WAY and len(self._asked) > 1:
             self.take()
 
     def take(self) -> None:
@@ -149,10 +165,10 @@ class BesideInserter:
         self._is_open = True
         self._ask("open", 0, belongs, last_seq)
 
-    def insert(self, rows: list[New], prepared: list[Prepared], times: tuple[float, float]) -> None:
+    def insert(self, rows: list[New], masked: list[Masked], times: tuple[float, float]) -> None:
         """Hand a batch over. Moved, StoreUnavailable: it, or one before it, is not stored."""
         self._raise_fault()
-        self._ask("insert", _size_of(prepared), rows, prepared, times)
+        self._ask("insert", _size_of(masked), rows, masked, times)
 
     def settle(self) -> None:
         """Wait until everything is stored. Moved, StoreUnavailable: something is not."""
@@ -261,9 +277,11 @@ def _told(error: StoreUnavailable) -> tuple[Any, ...]:
 _Request = tuple[Any, ...]
 
 
-def _serve(pipe: Connection, environ: Mapping[str, str], key: bytes) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+def main(descriptor: int) -> None:
+    """Store what comes over a connected socket until it is closed."""
     gc.disable()  # a tenth of the time, and nothing that is made here holds itself
+    pipe = Connection(descriptor)
+    environ, key = pipe.recv()
     requests = _Requests(pipe)
     store = _Store(Paths(environ), key)
     try:
@@ -303,17 +321,17 @@ class _Requests:
         self._next = None
         if request is None or request[0] != "insert":
             return (1, request) if request else None
-        word, sid, rows, prepared, times = request
-        count, size = 1, _size_of(prepared)
-        while size < _AT_ONCE_BYTES and not self._come.empty():
+        word, sid, rows, masked, times = request
+        count, size = 1, _size_of(masked)
+        while size < _AT_ONCE and not self._come.empty():
             self._next = self._decoded(self._come.get())
             if self._next is None or self._next[:2] != (word, sid):
                 break
-            _, _, more, more_prepared, times = self._next
-            rows, prepared = rows + more, prepared + more_prepared
-            count, size = count + 1, size + _size_of(more_prepared)
+            _, _, more, more_masked, times = self._next
+            rows, masked = rows + more, masked + more_masked
+            count, size = count + 1, size + _size_of(more_masked)
             self._next = None
-        return count, (word, sid, rows, prepared, times)
+        return count, (word, sid, rows, masked, times)
 
     def _decoded(self, data: bytes) -> _Request | None:
         if not data:
@@ -323,5 +341,5 @@ class _Requests:
         return request
 
 
-def _size_of(prepared: list[Prepared]) -> int:
-    return sum(row.size for row in prepared)
+def _size_of(masked: list[Masked]) -> int:
+    return sum(len(row.text) for row in masked)

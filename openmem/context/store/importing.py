@@ -206,8 +206,8 @@ class SessionImport:
     def _hand_over(self, rows: list[_Row]) -> None:
         if not rows:
             return
-        prepared = self._masker.prepared([keyed for keyed, _ in rows])
-        self._inserter.insert([new for _, new in rows], prepared, (self._first, self._last))
+        masked = self._masker.masked([keyed for keyed, _ in rows])
+        self._inserter.insert([new for _, new in rows], masked, (self._first, self._last))
         self._handed_over += 1
         self._under_way.append(self._coming)
         self._coming = set()

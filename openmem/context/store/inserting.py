@@ -1,6 +1,6 @@
-"""The inserting half of an import: prepared rows into the tables, a batch a transaction.
+"""The inserting half of an import: masked rows into the tables, a batch a transaction.
 
-Idea: what was keyed and prepared comes in batches; a batch is one transaction, and what a row is
+Idea: what was keyed and masked comes in batches; a batch is one transaction, and what a row is
 chained to is found by its key.
 Invariant: a batch is stored whole or not at all, and never on top of what somebody else wrote or
 forgot since the session was opened.
@@ -24,7 +24,7 @@ from openmem.context.store.catalog import note_session
 from openmem.context.store.database import open_for_writing, roll_back
 from openmem.context.store.known import KnownRows
 from openmem.context.store.model import Event
-from openmem.context.store.prepare import Prepared, emptied
+from openmem.context.store.prepare import Masked, Prepared, emptied, finished
 from openmem.context.store.tables import Tables
 from openmem.context.store.tombstones import Tombstones
 
@@ -34,7 +34,7 @@ _CHECKPOINT = "PRAGMA wal_autocheckpoint = 4096"  # pages, 16 MB; each waits for
 # Kept in the file, where they do no harm: words of so many bytes are gathered before they are
 # written, and eight runs of them are merged instead of four. A third less time for 170 MB of text;
 # searching them takes as long.
-_INDEX_SETTINGS = {"hashsize": 12_000_000, "automerge": 8}
+_INDEX_SETTINGS = {"hashsize": 8_000_000, "automerge": 8}
 
 
 class Moved(Exception):
@@ -51,7 +51,7 @@ class Belongs:
 
 
 class New(NamedTuple):
-    """Where a prepared row belongs. `previous`: the key before it, "" for the first of its thread.
+    """Where a masked row belongs. `previous`: the key before it, "" for the first of its thread.
 
     `family`: kind of thread and agent id; `thread`: its id, 0 to find or make it by its `root`.
     `at`: POSIX seconds, 0 when not told; `model`: "" when not told. `is_sum`: the row stands for
@@ -76,7 +76,7 @@ class Inserting(Protocol):
     masked: int
     batches: int
 
-    def insert(self, rows: list[New], prepared: list[Prepared], times: tuple[float, float]) -> None:
+    def insert(self, rows: list[New], masked: list[Masked], times: tuple[float, float]) -> None:
         """Take a batch, which may be stored later."""
         ...
 
@@ -142,12 +142,13 @@ class Inserter:
     def _data_version(self) -> int:
         return int(self._connection.execute("PRAGMA data_version").fetchone()[0])
 
-    def insert(self, rows: list[New], prepared: list[Prepared], times: tuple[float, float]) -> None:
+    def insert(self, rows: list[New], masked: list[Masked], times: tuple[float, float]) -> None:
         """Store a batch. `times`: of the first and the last thing said so far, 0 for unknown.
 
         Moved, sqlite3.Error, OSError: nothing of it is stored.
         """
         self.batches += 1
+        prepared = [finished(row, self._key) for row in masked]
         if self._is_dry:
             self._count(rows, prepared)
             return
@@ -161,7 +162,7 @@ class Inserter:
             if self._tombstones.refresh() or self._data_version() != self._version:
                 raise Moved
             tables = Tables(connection, int(time.time()))
-            added, known, masked = self._insert(tables, rows, kept)
+            added, known, secrets = self._insert(tables, rows, kept)
             was_named, named = self._named, self._tell(tables, times)
             connection.execute("COMMIT")
         except BaseException:
@@ -169,7 +170,7 @@ class Inserter:
             raise
         self.added += added
         self.known_sides += known
-        self.masked += masked
+        self.masked += secrets
         if was_named is None:
             self._named = named
             note_session(self._paths, self._sid, *named)

@@ -21,11 +21,27 @@ FORGOTTEN = -1
 """`masked` of a row whose text was forgotten: the place in the chain stays, nothing else."""
 
 
-class Prepared(NamedTuple):
-    """A row ready to be stored; a tuple, because an import sends it to another process.
+class Masked(NamedTuple):
+    """A row as far as it has to be known to be told to another process, as an import does.
 
-    Keys, role, kind and name as of the `KeyedBlock`. `text`: as stored, `size` its bytes in UTF-8,
-    `digest` 32 hex of it. `masked`: secrets masked in it, or `FORGOTTEN`.
+    Keys, role, kind and name as of the `KeyedBlock`. `text`: as it will be stored, `masked`: how
+    many secrets were masked in it.
+    """
+
+    fingerprint: str
+    content_key: str
+    role: str
+    kind: str
+    name: str
+    text: str
+    masked: int
+    echo: bool
+    blobs: tuple[Blob, ...] = ()
+
+
+class Prepared(NamedTuple):
+    """A row ready to be stored: what `Masked` says, and of the text its bytes in UTF-8 (`size`) and
+    `digest` (32 hex). `masked` may be `FORGOTTEN`.
     """
 
     fingerprint: str
@@ -44,6 +60,11 @@ class Prepared(NamedTuple):
 
 def prepare(keyed: KeyedBlock, key: bytes, redact: Redact) -> Prepared:
     """Return a keyed block as it will be stored."""
+    return finished(mask(keyed, key, redact), key)
+
+
+def mask(keyed: KeyedBlock, key: bytes, redact: Redact) -> Masked:
+    """Return a keyed block without payloads and secrets."""
     block = keyed.block
     masked = 0
     if block.payload is not None:
@@ -53,20 +74,36 @@ def prepare(keyed: KeyedBlock, key: bytes, redact: Redact) -> Prepared:
         text, blobs = take_out_runs(key, block.text)
         redacted = redact(text, key)
         text, masked = redacted.text, redacted.count
-    is_ascii = text.isascii()
-    return Prepared(
+    return Masked(
         fingerprint=keyed.fingerprint,
         content_key=keyed.content_key,
         role=block.role,
         kind=block.kind,
         name=block.name,
         text=text,
-        size=len(text) if is_ascii else len(text.encode("utf-8")),
-        digest=digest_of_text(key, text),
         masked=masked,
         echo=is_echo(block),
-        is_ascii=is_ascii,
         blobs=blobs,
+    )
+
+
+def finished(row: Masked, key: bytes) -> Prepared:
+    """Return a masked row as it will be stored."""
+    text = row.text
+    is_ascii = text.isascii()
+    return Prepared(
+        fingerprint=row.fingerprint,
+        content_key=row.content_key,
+        role=row.role,
+        kind=row.kind,
+        name=row.name,
+        text=text,
+        size=len(text) if is_ascii else len(text.encode("utf-8")),
+        digest=digest_of_text(key, text),
+        masked=row.masked,
+        echo=row.echo,
+        is_ascii=is_ascii,
+        blobs=row.blobs,
     )
 
 

@@ -11,12 +11,14 @@ report; it is told by an event, which it looks at whenever it shows its progress
 
 from __future__ import annotations
 
+import gc
 import multiprocessing
 import queue
 import signal
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from multiprocessing.queues import Queue
 from multiprocessing.synchronize import Event
@@ -44,13 +46,25 @@ def import_all(means: Means, sources: list[Source], report: Report, *, processes
     count = min(processes, len({group_of(source) for source in new}), MOST_PROCESSES)
     means = replace(means, stores_beside=processes >= 2 * count or processes == 2)
     if count < 2 or processes == 2:
-        return import_sources(means, sources, report)
+        with _seldom_collected():
+            return import_sources(means, sources, report)
     begun = time.monotonic()
     # The largest first, so that no process is left alone with it at the end.
     ordered = sorted(groups.values(), key=lambda group: -sum(source.size for source in group))
     _in_processes(means, ordered, report, count, size)
     report.seconds += time.monotonic() - begun
     return report
+
+
+@contextmanager
+def _seldom_collected() -> Iterator[None]:
+    """Look for what holds itself less often: of the tens of thousands of blocks none does."""
+    before = gc.get_threshold()
+    gc.set_threshold(50_000, *before[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
 
 
 def _not_read_yet(means: Means, sources: list[Source]) -> list[Source]:
