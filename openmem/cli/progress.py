@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from types import TracebackType
 
+from openmem.base.counts import size_text
 from openmem.cli.console import Console, is_utf8
-from openmem.cli.render.context import size_text
 from openmem.cli.render.table import clipped
 
 _EVERY_SECONDS = 0.1

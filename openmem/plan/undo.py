@@ -77,6 +77,7 @@ class _Picture:
     found_mode: int | None
     mode: int | None
     is_link: bool = False
+    is_mixed: bool = False  # somebody else wrote in it too, so it will not be as it was before
     is_blocked: bool = False  # something about it was left; older runs leave it alone too
 
 
@@ -220,7 +221,7 @@ class _WayBack:
             picture.data = picture.mode = None  # we made the file, and only we wrote in it
             picture.digest = ABSENT
             return
-        picture.data, picture.digest = data, digest_of(data)
+        picture.data, picture.digest, picture.is_mixed = data, digest_of(data), True
 
     def _backup(self, receipt: Receipt, entry: Entry) -> bytes | None:
         path = f"{backup_folder(self.paths, receipt.number)}/{entry.backup}"
@@ -247,7 +248,8 @@ class _WayBack:
             return RemoveFile(path=path, before=before, why="openmem made it")
         if picture.data == picture.found and picture.mode == picture.found_mode:
             return None
-        return WriteFile(path=path, before=before, data=picture.data, mode=picture.mode, why=_BACK)
+        why = _OURS_OUT if picture.is_mixed else _BACK
+        return WriteFile(path=path, before=before, data=picture.data, mode=picture.mode, why=why)
 
     def _dir_actions(self, actions: Sequence[Action]) -> list[Action]:
         """Remove the folders we made that will be empty, deepest first."""
@@ -285,3 +287,4 @@ def _is_followed(receipt: Receipt, entry: Entry) -> bool:
 
 
 _BACK = "as it was before"
+_OURS_OUT = "only what openmem put in goes out; the rest was changed since and stays"

@@ -95,19 +95,21 @@ def prove_proxy(paths: Paths, choice: Choice) -> Proof:
             detail="not running",
             advice=f"look into {paths.logs_dir}/proxy.log, then: openmem proxy start",
         )
-    told = []
-    outcome: Literal["ok", "warning"] = "ok"
-    advice = ""
+    there: list[str] = []
+    silent: list[str] = []
     for route, upstream in choice.upstreams.items():
         where = urlsplit(upstream).netloc.rpartition("@")[2]
         reach = reach_upstream(status.port, route)
         if reach.is_reached:
-            told.append(f"{place} → {where}, {1000 * reach.seconds:.0f} ms round trip")
+            there.append(f"→ {where}, {1000 * reach.seconds:.0f} ms round trip")
         else:
-            outcome = "warning"
-            told.append(f"{place} runs; {where} did not answer: {reach.why}")
-            advice = "check the network, then: openmem doctor"
-    return Proof(name="proxy", outcome=outcome, detail="; ".join(told) or place, advice=advice)
+            silent.append(f"{where} did not answer: {reach.why}")
+    return Proof(
+        name="proxy",
+        outcome="warning" if silent else "ok",
+        detail="; ".join([f"{place} {'; '.join(there) or 'runs'}", *silent]),
+        advice="check the network, then: openmem doctor" if silent else "",
+    )
 
 
 def prove_agent(system: System, paths: Paths, facts: Facts, choice: Choice, name: str) -> Proof:

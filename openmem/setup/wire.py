@@ -18,6 +18,7 @@ from openmem.agents.provider_mcp import (
     provider_servers,
 )
 from openmem.base.config import load_config
+from openmem.base.counts import listed
 from openmem.base.errors import Missing, Unsupported
 from openmem.base.paths import Paths
 from openmem.base.settings import Value
@@ -40,7 +41,7 @@ def found_or_missing(facts: Facts, names: Sequence[str] | None) -> tuple[KnownAg
     absent = [name for name in wanted if name not in facts.found_names]
     if absent or not wanted:
         named = absent or facts.agent_names
-        titles = " and ".join(facts.title_of(name) for name in named)
+        titles = listed(facts.title_of(name) for name in named)
         raise Missing(
             f"{titles} {'is' if len(named) == 1 else 'are'} not on this machine.",
             hint="Install it, start it once, then run this again.",

@@ -147,8 +147,10 @@ def test_all_that_are_found_are_wired_by_one_command_and_the_second_has_nothing_
     person = a_person("codex", home, has_own=False)
     assert Path(launcher_path(person.paths, HOOK)).exists()
     assert not a_person("cursor", home, has_own=False).wired().hooks
-    assert openmem(home, "uninstall-coding-agent", "--yes").returncode == 0
-    assert tree_of(home) == before
+    done = openmem(home, "uninstall-coding-agent", "--yes")
+    assert done.returncode == 0 and tree_of(home) == before
+    assert "Restart Claude Code, Codex, OpenCode and Cursor;" in " ".join(done.stderr.split())
+    assert "proxy still runs" not in done.stdout + done.stderr  # none does
     assert not Path(launcher_path(person.paths, MCP)).exists()
 
 

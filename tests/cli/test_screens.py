@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from openmem.base.clock import seconds_of
+from openmem.base.counts import size_text
 from openmem.base.io import ABSENT
 from openmem.base.paths import Paths
 from openmem.base.policy import Decision, Policy, Rule
@@ -18,7 +19,7 @@ from openmem.base.workspace import Workspace
 from openmem.cli.command import Run
 from openmem.cli.console import Console
 from openmem.cli.flow import typed
-from openmem.cli.render.context import hit_lines, session_lines, size_text, status_lines
+from openmem.cli.render.context import hit_lines, session_lines, status_lines
 from openmem.cli.render.doctor import doctor_lines
 from openmem.cli.render.plan import plan_lines
 from openmem.cli.render.policy import explain_lines, policy_lines

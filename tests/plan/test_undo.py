@@ -11,7 +11,7 @@ import pytest
 
 from openmem.base.errors import InvalidConfig, NotFound
 from openmem.base.paths import Paths
-from openmem.plan.action import Edit, Plan, RunCommand, plan_of
+from openmem.plan.action import Edit, Plan, RunCommand, WriteFile, plan_of
 from openmem.plan.apply import apply, apply_replanning
 from openmem.plan.edit.planner import (
     plan_block,
@@ -137,6 +137,16 @@ def test_only_ours_is_taken_out_of_a_file_that_was_rewritten(
         **json.loads(BEFORE),
         "permissions": {"allow": ["theirs"]},
     }
+
+
+def test_what_goes_back_is_said_as_it_will_be(system: MemorySystem, paths: Paths) -> None:
+    """Ours: a file with somebody's newer entries was said to become as it was before."""
+    _wire(system, paths)
+    (same,) = plan_uninstall(system, paths).actions
+    _change(system, "permissions", value={"allow": ["theirs"]})
+    (mixed,) = plan_uninstall(system, paths).actions
+    assert isinstance(same, WriteFile) and same.why == "as it was before"
+    assert isinstance(mixed, WriteFile) and mixed.why.startswith("only what openmem put in")
 
 
 def test_uninstall_unwinds_every_run_through_changes_in_between(

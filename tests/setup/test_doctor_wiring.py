@@ -224,7 +224,12 @@ def test_hooks_that_failed_lately_are_told_and_old_ones_are_not(
             ("fail_opens", "warning"),
             "2 requests",
         ),
-        (DOWN, {"claude-code": 1}, ("proxy", "error"), "not running, though claude-code"),
+        (
+            DOWN,
+            {"claude-code": 1},
+            ("proxy", "error"),
+            "not running, though sent to port 1: claude-code",
+        ),
         (DOWN, {}, ("proxy", "info"), "not running"),
         (replace(DOWN, stopped=True), {}, ("proxy", "info"), "stopped by you"),
     ],

@@ -135,8 +135,8 @@ def sweep(
     Pinned sessions and those in use stay.
     """
     from openmem.base.config import load_config
+    from openmem.base.counts import size_text
     from openmem.cli.render.care import PENDING
-    from openmem.cli.render.context import size_text
     from openmem.context.care.pending import finish_pending
     from openmem.context.care.sweep import due
     from openmem.context.care.sweep import sweep as act

@@ -43,9 +43,9 @@ def status(
 
     GONE is what trims removed; BUSTS is why the provider's cache lost its prefix.
     """
-    from openmem.base.counts import counted
+    from openmem.base.counts import counted, size_text
     from openmem.base.policy import load_policy
-    from openmem.cli.render.context import size_text, status_lines
+    from openmem.cli.render.context import status_lines
     from openmem.cli.render.policy import policy_words
     from openmem.cli.render.proxy import proxy_line
     from openmem.context.baseline import baseline

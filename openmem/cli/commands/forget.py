@@ -295,8 +295,9 @@ def _sessions_of(run: Run, named: str) -> list[str]:
 
 def _facts_of(run: Run, sid: str, files: SessionFiles | None) -> dict[str, str]:
     """Return what a person knows a session by, as texts; "" for what is not known."""
+    from openmem.base.counts import size_text
     from openmem.base.errors import StoreUnavailable
-    from openmem.cli.render.context import age_text, size_text
+    from openmem.cli.render.context import age_text
     from openmem.context.care.sweep import agent_is_running
     from openmem.context.store.catalog import entry_of
     from openmem.context.store.reader import open_entry

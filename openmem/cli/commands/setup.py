@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from openmem.base.counts import listed
 from openmem.base.errors import CHANGES_PENDING, DONE, FAILED, INTERRUPTED, OpenmemError
 from openmem.cli import options as opt
 from openmem.cli.command import Run, command, run_of
@@ -368,7 +369,7 @@ def _told(run: Run, chosen: Chosen, result: Result, proofs: list[Proof]) -> Resu
         if is_broken:
             notes.append("Not everything works. See:  openmem doctor      Back:  openmem undo")
         elif chosen.choice.agents:
-            titles = " and ".join(chosen.facts.title_of(name) for name in chosen.choice.agents)
+            titles = listed(chosen.facts.title_of(name) for name in chosen.choice.agents)
             notes.append(f"Restart {titles}. Then:  openmem context status")
         else:
             notes.append("Look around:  openmem status")

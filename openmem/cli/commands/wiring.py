@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from openmem.base.counts import listed
 from openmem.base.errors import Usage
 from openmem.cli import options as opt
 from openmem.cli.command import Run, command, run_of
@@ -146,7 +147,7 @@ def uninstall(
         system,
         planned(),
         wish,
-        Telling(done=(*_restart(known), "The proxy still runs:  openmem proxy stop")),
+        Telling(done=(*_restart(known), *_proxy_left(run))),
         carry=lambda _: apply_replanning(planned, system, run.paths, label=wish.label),
     )
 
@@ -222,6 +223,14 @@ def _named(facts: Facts, names: Sequence[str] | None) -> tuple[KnownAgent, ...]:
     return found_or_missing(facts, names)
 
 
+def _proxy_left(run: Run) -> tuple[str, ...]:
+    from openmem.host import lifecycle
+
+    if not lifecycle.status(run.paths).running:
+        return ()
+    return ("The proxy still runs:  openmem proxy stop",)
+
+
 def _restart(known: Sequence[KnownAgent]) -> tuple[str, ...]:
-    titles = " and ".join(one.title for one in known)
+    titles = listed(one.title for one in known)
     return (f"Restart {titles}; sessions that are open keep the settings they began with.",)

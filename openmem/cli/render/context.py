@@ -20,16 +20,6 @@ def short_id(session_id: str) -> str:
     return session_id if len(session_id) <= 8 else f"{session_id[:4]}…{session_id[-2:]}"
 
 
-def size_text(size_bytes: int) -> str:
-    """Return `812 B`, `14 kB`, `214 MB`, `1.2 GB`."""
-    size = float(size_bytes)
-    for unit in ("B", "kB", "MB", "GB"):
-        if size < 1000 or unit == "GB":
-            return f"{size:.1f} {unit}" if unit == "GB" else f"{size:.0f} {unit}"
-        size /= 1000
-    raise AssertionError
-
-
 def count_text(number: int) -> str:
     """Return `812`, `88k`, `4.4M`."""
     if number < 1000:

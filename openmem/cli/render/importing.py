@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from openmem.base.counts import counted
+from openmem.base.counts import counted, size_text
 from openmem.cli.console import visible, wrapped
-from openmem.cli.render.context import size_text
 from openmem.cli.render.table import columns
 
 _LINES_SHOWN = 10

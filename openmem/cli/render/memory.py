@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from openmem.base.clock import seconds_of
-from openmem.base.counts import counted
+from openmem.base.counts import counted, size_text
 from openmem.cli.console import visible, wrapped
 from openmem.cli.render.care import age_words
-from openmem.cli.render.context import age_since, short_id, size_text
+from openmem.cli.render.context import age_since, short_id
 from openmem.cli.render.table import clipped, columns
 
 KEYS = "accept a · reject r · edit e · replaces the near one p · skip s · quit q"

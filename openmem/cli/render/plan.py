@@ -11,7 +11,7 @@ import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from openmem.base.counts import counted
+from openmem.base.counts import counted, listed
 from openmem.base.paths import display
 from openmem.cli.console import tilde, visible, wrapped
 from openmem.cli.render.table import cells, padded
@@ -116,7 +116,7 @@ def headline(plan: Plan, more: Sequence[Entry] = ()) -> str:
         parts.append("remove " + counted(len(more), "folder"))
     if not parts and any(isinstance(a, MakeDir | RemoveDir) for a in plan.actions):
         parts.append("tidy up folders")
-    return " and ".join(part for part in (", ".join(parts[:-1]), *parts[-1:]) if part)
+    return listed(parts)
 
 
 def entry_lines(entries: Iterable[Entry], width: int) -> list[str]:

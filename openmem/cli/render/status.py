@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from openmem.base.counts import counted
+from openmem.base.counts import counted, size_text
 from openmem.base.policy import Policy
 from openmem.cli.console import tilde, visible, wrapped
-from openmem.cli.render.context import age_since, size_text
+from openmem.cli.render.context import age_since
 from openmem.cli.render.policy import policy_words
 from openmem.cli.render.proxy import proxy_line
 from openmem.cli.render.table import columns
@@ -30,7 +30,7 @@ def at_a_glance(
     width: int,
 ) -> list[str]:
     """Return the screen. `agents`: as in the envelope."""
-    size = f"{counted(stored.sessions, 'session')}, {size_text(stored.bytes)}"
+    size = f"{counted(stored.sessions, 'session')}, {size_text(stored.bytes)} on disk"
     lines = columns(
         [
             ["proxy", proxy_line(proxy, now_seconds).removeprefix("proxy ")],

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from openmem.base.counts import counted
+from openmem.base.counts import counted, size_text
 from openmem.base.paths import Paths, display
-from openmem.cli.render.context import size_text
 from openmem.cli.render.plan import Entry
 from openmem.host.lifecycle import Stopped
 from openmem.setup.uninstall import Kept

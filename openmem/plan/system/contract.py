@@ -98,7 +98,7 @@ class System(Protocol):
 
 def dangling(path: str, target: str) -> Refused:
     return Refused(
-        f"{path} is a link to {target}, which does not exist. Nothing was written.",
+        f"{path} is a link to {target}, which leads to no file. Nothing was written.",
         hint="Make the target or remove the link, then run it again.",
         code="dangling-link",
     )

@@ -117,15 +117,14 @@ def _not_running(status: ProxyStatus, addressed: Mapping[str, int], wanted_port:
                 name="proxy",
                 outcome="error",
                 subject="proxy",
-                detail=f"not running, and another program holds port {port}, to which {names} "
-                "is sent",
+                detail=f"not running, and another program holds port {port}; sent there: {names}",
                 advice="end that program, or: openmem setup   takes the next free port",
             )
         return Finding(
             name="proxy",
             outcome="error",
             subject="proxy",
-            detail=f"not running, though {names} is sent to port {port}",
+            detail=f"not running, though sent to port {port}: {names}",
             advice="openmem doctor --fix   starts it; without it: openmem uninstall-coding-agent",
             fix=Plan(actions=(start_command("starts the proxy"),)),
         )

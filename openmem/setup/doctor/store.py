@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from openmem.base.counts import counted
+from openmem.base.counts import counted, size_text
 from openmem.base.errors import InvalidConfig
 from openmem.base.installation import read_key
 from openmem.base.paths import Paths
@@ -32,7 +32,7 @@ def check_store(paths: Paths) -> list[Finding]:
             )
         )
     size = sum(_size(entry.path) for entry in known)
-    text = f"{counted(len(known), 'session')}, {size / 1e6:.1f} MB"
+    text = f"{counted(len(known), 'session')}, {size_text(size)}"
     if not found:
         found.append(Finding(name="store", outcome="ok", subject="store", detail=text))
     return found
@@ -51,7 +51,7 @@ def check_blobs(paths: Paths, now: float) -> list[Finding]:
                 outcome="info",
                 subject="blobs",
                 detail=f"{counted(len(swept.blobs), 'file')} that no row names, "
-                f"{swept.blob_bytes / 1e6:.1f} MB",
+                f"{size_text(swept.blob_bytes)}",
                 advice="openmem context sweep   removes them; so does the proxy, once a day",
             )
         )
@@ -73,7 +73,7 @@ def check_blobs(paths: Paths, now: float) -> list[Finding]:
     if not there:
         return []
     total = sum(_size(f"{paths.blobs_dir}/{name}") for name in _names(paths.blobs_dir))
-    detail = f"{counted(len(there), *_BLOB)}, {total / 1e6:.1f} MB"
+    detail = f"{counted(len(there), *_BLOB)}, {size_text(total)}"
     return [Finding(name="blobs", outcome="ok", subject="blobs", detail=detail)]
 
 
