@@ -59,7 +59,7 @@ def test_the_first_texts_need_no_pattern(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(keywords, "_PLAIN_CHARACTERS", 1_000)
     looking = Keywords(WORDS)
     assert looking.present("my api_key") == one_by_one("my api_key")
-    assert looking._any_part is None and not looking._without
+    assert looking._parts is None and not looking._without
     looking.present("x" * 1_000)
     assert looking.present("my api_key") == one_by_one("my api_key")
-    assert looking._any_part is not None
+    assert looking._parts is not None

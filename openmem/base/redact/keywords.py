@@ -42,12 +42,12 @@ class Keywords:
                 self._by_part.setdefault(part.encode(), []).append(number)
                 if part == word:
                     self._whole.add(number)
-        self._any_part: re.Pattern[bytes] | None = None
+        self._parts: _Parts | None = None
 
     def present(self, lowered: str) -> list[int]:
         """Return the numbers of the words that a text in lower case holds, in order."""
-        if self._looked_through < _PLAIN_CHARACTERS:
-            self._looked_through += len(lowered)
+        self._looked_through += len(lowered)
+        if self._looked_through <= _PLAIN_CHARACTERS:
             return [number for number, word in enumerate(self._words) if word in lowered]
         words, whole = self._words, self._whole
         return sorted(n for n in self._candidates(lowered) if n in whole or words[n] in lowered)
@@ -55,27 +55,55 @@ class Keywords:
     def _candidates(self, lowered: str) -> set[int]:
         found = set(self._always)
         data = lowered.encode("utf-8", "surrogatepass").translate(_APART)
-        for word in set(data.split()).difference(self._without):
-            numbers = self._with.get(word)
-            found.update(self._looked_at(word) if numbers is None else numbers)
+        unknown = set(data.split()).difference(self._without)
+        known = self._with.keys() & unknown
+        for word in known:
+            found.update(self._with[word])
+        unknown -= known
+        if unknown:
+            found.update(*self._learnt(unknown).values())
         return found
 
-    def _looked_at(self, word: bytes) -> tuple[int, ...]:
-        """Return the keywords whose part a word holds, and remember them."""
-        if self._any_part is None:
-            self._any_part = re.compile(_trie(self._by_part))
-        numbers: tuple[int, ...] = ()
-        if self._any_part.search(word):
-            numbers = tuple(n for part, of in self._by_part.items() if part in word for n in of)
-        if len(word) <= _LONGEST_REMEMBERED:
-            if len(self._without) + len(self._with) >= _WORDS_REMEMBERED:
-                self._without.clear()
-                self._with.clear()
-            if numbers:
-                self._with[word] = numbers
-            else:
-                self._without.add(word)
-        return numbers
+    def _learnt(self, unknown: set[bytes]) -> dict[bytes, tuple[int, ...]]:
+        """Return those of the words that hold a keyword's part, with the keywords' numbers."""
+        if self._parts is None:
+            self._parts = _Parts(self._by_part)
+        found = {
+            word: tuple(number for part in parts for number in self._by_part[part])
+            for word, parts in self._parts.in_each(unknown).items()
+        }
+        if len(self._without) + len(self._with) + len(unknown) > _WORDS_REMEMBERED:
+            self._without.clear()
+            self._with.clear()
+        if len(unknown) <= _WORDS_REMEMBERED:
+            short = {word for word in unknown if len(word) <= _LONGEST_REMEMBERED}
+            self._with.update((word, numbers) for word, numbers in found.items() if word in short)
+            self._without |= short.difference(found)
+        return found
+
+
+class _Parts:
+    """Finds which parts stand in words, in one pass over all of them."""
+
+    def __init__(self, parts: Iterable[bytes]) -> None:
+        self._shortest = re.compile(b"(?=(%b))" % _trie(parts))
+        ordered = sorted(parts)
+        self._longer = {
+            part: [other for other in ordered if other != part and other.startswith(part)]
+            for part in ordered
+        }
+
+    def in_each(self, words: Iterable[bytes]) -> dict[bytes, set[bytes]]:
+        """Return the words that hold some of the parts, and which."""
+        joined = b"\n%b\n" % b"\n".join(words)
+        found: dict[bytes, set[bytes]] = {}
+        for match in self._shortest.finditer(joined):
+            at, part = match.start(), match[1]
+            word = joined[joined.rindex(b"\n", 0, at) + 1 : joined.index(b"\n", at)]
+            parts = found.setdefault(word, set())
+            parts.add(part)
+            parts.update(other for other in self._longer[part] if joined.startswith(other, at))
+        return found
 
 
 def _trie(parts: Iterable[bytes]) -> bytes:
