@@ -199,6 +199,8 @@ def test_a_session_whose_process_was_lost_is_not_taken_for_one_of_the_next(
         second = beside.inserter(OTHER, Belongs(), 0)
         with pytest.raises(StoreUnavailable):
             first.insert([], [], (0.0, 0.0))
+        with pytest.raises(StoreUnavailable):
+            first.settle()
         first.close()
         second.settle()
         second.close()

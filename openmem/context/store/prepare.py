@@ -87,6 +87,11 @@ def mask(keyed: KeyedBlock, key: bytes, redact: Redact) -> Masked:
     )
 
 
+def size_of(rows: list[Masked]) -> int:
+    """Return how many characters of text rows hold."""
+    return sum(len(row.text) for row in rows)
+
+
 def finished(row: Masked, key: bytes) -> Prepared:
     """Return a masked row as it will be stored."""
     text = row.text
