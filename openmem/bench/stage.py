@@ -16,7 +16,7 @@ from types import TracebackType
 
 from openmem.base.errors import Failed
 
-_PASSED_ON = ("PATH", "LANG", "LC_ALL", "TMPDIR", "SYSTEMROOT")
+_PASSED_ON = ("PATH", "LANG", "LC_ALL", "SYSTEMROOT")
 _START_SECONDS = 30.0
 
 
@@ -27,7 +27,8 @@ class Stage:
         self.folder = tempfile.mkdtemp(prefix="openmem-bench-")
         self.home = os.path.join(self.folder, "home")
         self.project = os.path.join(self.folder, "project")
-        for path in (self.home, self.project):
+        self.temporary = os.path.join(self.folder, "tmp")  # agents leave folders in theirs
+        for path in (self.home, self.project, self.temporary):
             os.mkdir(path)
         self._children: list[subprocess.Popen[str]] = []
         subprocess.run(["git", "init", "-q", self.project], check=True, env=self.environ())
@@ -35,7 +36,8 @@ class Stage:
     def environ(self, **more: str) -> dict[str, str]:
         """Return an environment with this HOME and no settings of the person's."""
         kept = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
-        return {**kept, "HOME": self.home, "GIT_CONFIG_NOSYSTEM": "1", **more}
+        own = {"HOME": self.home, "TMPDIR": self.temporary, "GIT_CONFIG_NOSYSTEM": "1"}
+        return {**kept, **own, **more}
 
     def __enter__(self) -> Stage:
         return self

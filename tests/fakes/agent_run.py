@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
+import functools
 import json
 import os
+import shutil
 import subprocess
+import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,6 +34,18 @@ class Ended:
 Kind = TypeVar("Kind", bound=Ended)
 
 
+@functools.cache
+def temporary_folder() -> Path:
+    """Return the folder in which agents leave what they hold for temporary, until the tests end.
+
+    One for all: agents tell it to the model, so it must not change between two runs of a session;
+    and it is short, because they put sockets there.
+    """
+    folder = tempfile.mkdtemp(prefix="agents-", dir=ORIGINAL_ENVIRON.get("TMPDIR", "/tmp"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return Path(folder)
+
+
 def closed_environ(home: Path, sink_url: str) -> dict[str, str]:
     """Return an environment with its own HOME, in which every way out of loopback is the sink."""
     return {
@@ -38,6 +54,7 @@ def closed_environ(home: Path, sink_url: str) -> dict[str, str]:
         "LANG": "C.UTF-8",
         "TERM": "dumb",
         "TZ": "UTC",
+        "TMPDIR": str(temporary_folder()),
         "HTTPS_PROXY": sink_url,
         "HTTP_PROXY": sink_url,
         "NO_PROXY": "127.0.0.1,localhost",

@@ -14,7 +14,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.fakes.agent_run import ORIGINAL_ENVIRON, Ended, closed_environ, run_to_end
+from tests.fakes.agent_run import (
+    ORIGINAL_ENVIRON,
+    Ended,
+    closed_environ,
+    run_to_end,
+    temporary_folder,
+)
 
 VERSION = "1.18.33"
 
@@ -89,7 +95,7 @@ class OpenCode:
         child = subprocess.Popen(
             [binary, "run", "--format", "json"],
             cwd=self.project,
-            env=self._environ_in(self.home / ".started"),
+            env={**self.environ(), "XDG_STATE_HOME": f"{self.home}/.started"},
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -114,28 +120,10 @@ class OpenCode:
                     Outcome,
                     [binary, *words],
                     folder=self.project,
-                    environ=self._environ_in(Path(locks)),
+                    environ={**self.environ(), "XDG_STATE_HOME": locks},
                     timeout_seconds=timeout_seconds,
                     stdin=stdin,
                 )
             finally:
-                for library in self._temporary.glob(".*.so"):
+                for library in temporary_folder().glob(".*.so"):  # 5 MB that each run leaves
                     library.unlink()
-
-    @property
-    def _temporary(self) -> Path:
-        """The folder into which each run lays a library of 5 MB that it does not take away."""
-        return self.home / ".temporary"
-
-    def _environ_in(self, locks: Path) -> dict[str, str]:
-        """Return the environment with a folder for locks, and one for what is temporary.
-
-        The latter is the same for each run: OpenCode tells it to the model.
-        """
-        for folder in (locks, self._temporary):
-            folder.mkdir(exist_ok=True)
-        return {
-            **self.environ(),
-            "XDG_STATE_HOME": str(locks),
-            "TMPDIR": str(self._temporary),
-        }
