@@ -24,6 +24,7 @@ from openmem.hook.texts import session_start_text
 from tests.fakes.codex import needs_codex
 from tests.fakes.codex_scene import BUILT_IN, CUSTOM, GATE, CodexScene, a_codex_scene
 from tests.fakes.script import play
+from tests.fakes.wire import Reply, Request
 
 pytestmark = [pytest.mark.timeout(400), needs_codex]
 
@@ -130,6 +131,34 @@ def test_what_erases_is_asked_for_whatever_else_is_allowed(scene: CodexScene) ->
     allowed, refused = (str(item["output"]) for item in found)
     assert "approv" not in allowed and "0 memories" in allowed
     assert "approv" in refused and "not-found" not in refused
+
+
+def test_a_session_that_is_too_long_for_its_model_fits_once_the_stream_said_so(
+    scene: CodexScene,
+) -> None:
+    """Newest-models facts 3: Codex itself resends everything; the words name no window."""
+    scene.install(*TRUSTED)
+    outputs = [shell(f"seq {number}0000 {number}6000") for number in range(1, 11)]
+    sid = scene.run(play("one", *outputs, {"say": "Yes."})).session_id
+    answer = scene.service.http._handle
+    error = {"code": "context_length_exceeded", "message": "Your input exceeds the context window."}
+    failed = {"type": "response.failed", "response": {"id": "resp_1", "error": error}}
+
+    def refuse(request: Request, reply: Reply) -> None:
+        if len(request.plain_body) < 100_000:
+            answer(request, reply)
+            return
+        reply.start(200, [("content-type", "text/event-stream")])
+        reply.chunk(f"event: response.failed\ndata: {json.dumps(failed)}\n\n".encode())
+        reply.end()
+
+    scene.service.http._handle = refuse
+    # The first was too small for its model's supposed window to be asked about.
+    for _ in range(2):
+        done = scene.codex.run(play("two", {"say": "So."}), resume=sid)
+        assert done.status != 0 and "ran out of room" in done.stdout
+    assert scene.run(play("three", {"say": "On."}), resume=sid).said == ["On."]
+    assert "[openmem: session_id=" in json.dumps(scene.bodies[-1]["input"])
 
 
 def test_untrusted_hooks_do_not_run_and_the_session_is_recorded_all_the_same(

@@ -79,8 +79,10 @@ def test_an_overflow_without_a_number_only_ever_lowers_the_window(home: Path) ->
 
     trim.learn_overflow(SID, view.thread, 30_000, "large")
     assert window() == 40_000  # nothing was counted yet
+    trim.learn_overflow(SID, view.thread, 30_000, "large", otherwise=36_000)
+    assert window() == 36_000
     trim.report(SID, view.thread, view.weight, view.tokens_before)
-    for tokens, expected in ((50_000, 40_000), (0, 40_000), (30_000, 30_000), (35_000, 30_000)):
+    for tokens, expected in ((50_000, 36_000), (0, 36_000), (30_000, 30_000), (35_000, 30_000)):
         trim.learn_overflow(SID, view.thread, tokens, "large")
         assert window() == expected
     trim.report(SID, view.thread, view.weight, 31_000)  # a success above it disproves it

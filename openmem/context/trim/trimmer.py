@@ -134,16 +134,19 @@ class Trimmer:
             trims.put(thread, replace(state, limit=limit, limit_model=model))
             save_trims(self._paths, sid, trims)
 
-    def learn_overflow(self, sid: str, thread: str, tokens: int, model: str) -> None:
+    def learn_overflow(
+        self, sid: str, thread: str, tokens: int, model: str, *, otherwise: int = 0
+    ) -> None:
         """Take in that a request was refused as too long by words that name no window.
 
-        `tokens`: the estimate of what was sent. It bounds the window only where the provider's own
-        counts stand behind it, and says something only below the window that was taken for granted.
+        `tokens`: the estimate of what was sent; `otherwise`: another for a thread without samples,
+        0 for none. Either bounds the window if it is below the one that was taken for granted.
         """
         with self._lock:
             state = self._session(sid).threads.get(thread, TrimState())
-            if state.samples and 0 < tokens < self.thresholds(model, 0, state).window:
-                self.learn_limit(sid, thread, tokens, model)
+            bound = tokens if state.samples else otherwise
+            if 0 < bound < self.thresholds(model, 0, state).window:
+                self.learn_limit(sid, thread, bound, model)
 
     def state_of(self, sid: str, thread: str) -> TrimState:
         """Return a thread's state."""

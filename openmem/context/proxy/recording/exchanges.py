@@ -349,7 +349,8 @@ class Recordings:
         try:
             view, trimming = exchange.view, self.trimming
             if reply.overflow is not None and view is not None and trimming is not None:
-                trimming.refused(exchange.sid, view, reply.overflow, exchange.model)
+                sid, lane, size = exchange.sid, exchange.lane, exchange.size_bytes
+                trimming.refused(sid, lane, view, reply.overflow, exchange.model, size)
             if not 200 <= reply.status < 300:
                 return "recorded"  # an error of the provider is no answer and no call that counts
             if reply.blocks:
@@ -366,6 +367,8 @@ class Recordings:
                     exchange.thread.remember(exchange.known, reply.usage)
             tokens, is_cleared = reply.usage.prompt_tokens, False
             has_counted = tokens and reply.overflow is None
+            if has_counted and trimming is not None and (view is None or view.body is None):
+                trimming.counted(exchange.sid, exchange.lane, exchange.size_bytes, tokens)
             if view is not None and has_counted and trimming is not None:
                 is_other = trimming.report(exchange.sid, view, tokens, reply.cleared)
                 is_cleared = is_other and reply.cleared.uses > 0

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
@@ -29,6 +30,7 @@ from openmem.context.trim.wire.chat import ChatFormat
 from openmem.context.trim.wire.messages import MessagesFormat
 from openmem.context.trim.wire.responses import ResponsesFormat
 
+_COUNTS_KEPT = 1024
 _CLEARS_AT_LEAST = 4  # the part of the soft threshold that a clearing must free
 
 
@@ -54,6 +56,8 @@ class Trimming:
             "responses": ResponsesFormat(),
             "chat": ChatFormat(),
         }
+        self._counts: OrderedDict[tuple[str, str], tuple[int, int]] = OrderedDict()
+        self._counts_lock = threading.Lock()
         self._local = threading.local()
         self._trimmer = Trimmer(
             paths,
@@ -134,12 +138,27 @@ class Trimming:
         it; return whether that is another count of tool uses than before."""
         return self._trimmer.report(sid, view.thread, view.weight, tokens, cleared)
 
-    def refused(self, sid: str, view: View, overflow: int, model: str) -> None:
-        """Take in that a request was too long. `overflow`: the window that was named, or 0."""
+    def counted(self, sid: str, lane: str, size_bytes: int, tokens: int) -> None:
+        """Take in what the provider counted for a request that went out as it came."""
+        with self._counts_lock:
+            self._counts[sid, lane] = (size_bytes, tokens)
+            self._counts.move_to_end((sid, lane))
+            while len(self._counts) > _COUNTS_KEPT:
+                self._counts.popitem(last=False)
+
+    def refused(
+        self, sid: str, lane: str, view: View, overflow: int, model: str, size_bytes: int
+    ) -> None:
+        """Take in that a request was too long. `overflow`: the window that was named, or 0;
+        `size_bytes`: of the client's body."""
         if overflow:
             self._trimmer.learn_limit(sid, view.thread, overflow, model)
-        else:
-            self._trimmer.learn_overflow(sid, view.thread, view.tokens_after, model)
+            return
+        with self._counts_lock:
+            size, tokens = self._counts.get((sid, lane), (0, 0))
+        # Small requests have no view, and so no samples: then as many to a byte as last time.
+        sent = round(tokens * size_bytes / size) if size and view.body is None else 0
+        self._trimmer.learn_overflow(sid, view.thread, view.tokens_after, model, otherwise=sent)
 
     def has_cut(self, sid: str) -> bool:
         """Return whether a session has a trim behind it."""
