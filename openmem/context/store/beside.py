@@ -23,8 +23,8 @@ from typing import Any
 import openmem
 from openmem.base.errors import StoreUnavailable
 from openmem.base.paths import Paths
-from openmem.context.store.inserting import Belongs, Moved, New
-from openmem.context.store.prepare import Masked, size_of
+from openmem.context.store.inserting import Belongs, Moved, New, Row
+from openmem.context.store.prepare import Prepared, finished, size_of
 
 _MOST_UNDER_WAY = 8 << 20  # characters of text
 _END_SECONDS = 60.0
@@ -55,6 +55,15 @@ class Beside:
         if self._pipe is None:
             self._start()
         return BesideInserter(self, sid, belongs, last_seq)
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether the process has more to do than this one, which then does some of it."""
+        return self._under_way > _MOST_UNDER_WAY // 2
+
+    def finished(self, row: Row) -> Prepared:
+        """Return a row as that process would finish it."""
+        return row if isinstance(row, Prepared) else finished(row, self._key)
 
     def close(self) -> None:
         """End the process, after what was handed over is stored."""
@@ -162,9 +171,11 @@ class BesideInserter:
         self._is_open = True
         self._ask("open", 0, belongs, last_seq)
 
-    def insert(self, rows: list[New], masked: list[Masked], times: tuple[float, float]) -> None:
+    def insert(self, rows: list[New], masked: list[Row], times: tuple[float, float]) -> None:
         """Hand a batch over. Moved, StoreUnavailable: it, or one before it, is not stored."""
         self._raise_fault()
+        if self._beside.is_behind:
+            masked = [self._beside.finished(row) for row in masked]
         self._ask("insert", size_of(masked), rows, masked, times)
 
     def settle(self) -> None:

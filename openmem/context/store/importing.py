@@ -27,6 +27,7 @@ from openmem.context.store.inserting import (
     Inserting,
     Moved,
     New,
+    Row,
     open_to_fill,
 )
 from openmem.context.store.known import KnownRows
@@ -36,7 +37,7 @@ from openmem.context.store.schema import STATEMENTS, VERSION
 from openmem.context.store.tables import Tables
 from openmem.context.transcript import Piece
 
-_Row = tuple[KeyedBlock, New]
+_Keyed = tuple[KeyedBlock, New]
 
 
 @dataclass(slots=True, kw_only=True)
@@ -190,7 +191,7 @@ class SessionImport:
     def add(self, pieces: Iterable[Piece]) -> None:
         """Take pieces in the order in which they were said."""
         with self._faults():
-            rows: list[_Row] = []
+            rows: list[_Keyed] = []
             for piece in pieces:
                 self._take(piece, rows)
             self._hand_over(rows)
@@ -198,15 +199,15 @@ class SessionImport:
     def end(self) -> None:
         """Store what waits for a first prompt, which will not come any more."""
         with self._faults():
-            rows: list[_Row] = []
+            rows: list[_Keyed] = []
             for found in self._chains.values():
                 self._end(found, rows)
             self._hand_over(rows)
 
-    def _hand_over(self, rows: list[_Row]) -> None:
+    def _hand_over(self, rows: list[_Keyed]) -> None:
         if not rows:
             return
-        masked = self._masker.masked([keyed for keyed, _ in rows])
+        masked: list[Row] = [*self._masker.masked([keyed for keyed, _ in rows])]
         self._inserter.insert([new for _, new in rows], masked, (self._first, self._last))
         self._handed_over += 1
         self._under_way.append(self._coming)
@@ -225,7 +226,7 @@ class SessionImport:
             found = self._chains[agent_id] = _Chain(agent_id, seed, seed)
         return found
 
-    def _take(self, piece: Piece, rows: list[_Row]) -> None:
+    def _take(self, piece: Piece, rows: list[_Keyed]) -> None:
         at = self._chain(piece.agent_id)
         if piece.at:
             self._first = min(self._first or piece.at, piece.at)
@@ -244,7 +245,7 @@ class SessionImport:
             is_sum = False
 
     def _place(
-        self, at: _Chain, block: Block, piece: Piece, rows: list[_Row], is_sum: bool
+        self, at: _Chain, block: Block, piece: Piece, rows: list[_Keyed], is_sum: bool
     ) -> None:
         """Find a block's row, or make one; then the chain goes on from it."""
         (keyed,) = chain(self._key, (block,), at.head)
@@ -289,7 +290,7 @@ class SessionImport:
             found_seq = self._known.by_content(self._tables, joined, at.family, at.last_seq)
         return found_seq
 
-    def _side(self, at: _Chain, keyed: KeyedBlock, piece: Piece, rows: list[_Row]) -> None:
+    def _side(self, at: _Chain, keyed: KeyedBlock, piece: Piece, rows: list[_Keyed]) -> None:
         """Take thinking or a reminder; a reminder's text is stored once a thread."""
         if self._is_known_side(at, keyed.fingerprint):
             self._known_count += 1
@@ -313,7 +314,7 @@ class SessionImport:
             return False  # whatever hangs on this head is in `sides`
         return self._is_coming(fingerprint) or self._tables.find_row(fingerprint) is not None
 
-    def _end(self, at: _Chain, rows: list[_Row]) -> None:
+    def _end(self, at: _Chain, rows: list[_Keyed]) -> None:
         """Give side rows a thread of their own when no other row ever came."""
         waiting, at.waiting = at.waiting, []
         for block, piece in waiting:

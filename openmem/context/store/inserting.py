@@ -34,7 +34,7 @@ _CHECKPOINT = "PRAGMA wal_autocheckpoint = 4096"  # pages, 16 MB; each waits for
 # Kept in the file, where they do no harm: words of so many bytes are gathered before they are
 # written, and eight runs of them are merged instead of four. A third less time for 170 MB of text;
 # searching them takes as long.
-_INDEX_SETTINGS = {"hashsize": 8_000_000, "automerge": 8}
+_INDEX_SETTINGS = {"hashsize": 16_000_000, "automerge": 8}
 
 
 class Moved(Exception):
@@ -68,6 +68,9 @@ class New(NamedTuple):
     begins_anew: bool = False
 
 
+Row = Masked | Prepared
+
+
 class Inserting(Protocol):
     """What an import needs to store the rows of one session; see `Inserter`."""
 
@@ -76,7 +79,7 @@ class Inserting(Protocol):
     masked: int
     batches: int
 
-    def insert(self, rows: list[New], masked: list[Masked], times: tuple[float, float]) -> None:
+    def insert(self, rows: list[New], masked: list[Row], times: tuple[float, float]) -> None:
         """Take a batch, which may be stored later."""
         ...
 
@@ -142,13 +145,15 @@ class Inserter:
     def _data_version(self) -> int:
         return int(self._connection.execute("PRAGMA data_version").fetchone()[0])
 
-    def insert(self, rows: list[New], masked: list[Masked], times: tuple[float, float]) -> None:
+    def insert(self, rows: list[New], masked: list[Row], times: tuple[float, float]) -> None:
         """Store a batch. `times`: of the first and the last thing said so far, 0 for unknown.
 
         Moved, sqlite3.Error, OSError: nothing of it is stored.
         """
         self.batches += 1
-        prepared = [finished(row, self._key) for row in masked]
+        prepared = [
+            row if isinstance(row, Prepared) else finished(row, self._key) for row in masked
+        ]
         if self._is_dry:
             self._count(rows, prepared)
             return

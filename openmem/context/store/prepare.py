@@ -8,7 +8,7 @@ give a row another key.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from openmem.base.frame import carries_own_text, is_own_tool
@@ -87,7 +87,7 @@ def mask(keyed: KeyedBlock, key: bytes, redact: Redact) -> Masked:
     )
 
 
-def size_of(rows: list[Masked]) -> int:
+def size_of(rows: Iterable[Masked | Prepared]) -> int:
     """Return how many characters of text rows hold."""
     return sum(len(row.text) for row in rows)
 

@@ -23,7 +23,7 @@ from openmem.context.store.database import unavailable
 from openmem.context.store.inserting import Belongs, Inserter, Moved, open_to_fill
 from openmem.context.store.prepare import size_of
 
-_AT_ONCE = 2 << 20  # characters of text
+_AT_ONCE = 5 << 20  # characters of text
 _Request = tuple[Any, ...]
 
 

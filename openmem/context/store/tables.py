@@ -35,9 +35,8 @@ _ADD_ROW = (
     " line_count, size, in_context, created_at, echo, masked, source)"
     " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1, ?, ?, ?, ?)"
 )
-
 _ADD_LINE = "INSERT INTO line (id, text) VALUES (?, ?)"
-_AT_ONCE = 256
+_AT_ONCE = 256  # values: id and text of 128 lines
 _ADD_LINES = _ADD_LINE + ", (?, ?)" * (_AT_ONCE // 2 - 1)
 
 
@@ -270,6 +269,7 @@ class Tables:
         # which took as long again for rows of alternating roles.
         for group in sorted(self._lines):
             self._add_lines(self._lines[group])
+            # The index takes rows one by one: it writes out what it gathered at each statement.
             many("INSERT INTO lines_fts (rowid, text) VALUES (?, ?)", self._indexed[group])
         many("INSERT OR IGNORE INTO blob (seq, id, media, size) VALUES (?, ?, ?, ?)", self._blobs)
         self._rows, self._blobs, self._lines, self._indexed = [], [], {}, {}
@@ -286,13 +286,12 @@ class Tables:
         )
         return rows
 
-    def _add_lines(self, flat: list[int | str]) -> None:
+    def _add_lines(self, values: list[int | str]) -> None:
         """Insert lines, given as id, text, id, text; many by one statement, which takes half."""
-        whole = len(flat) // _AT_ONCE * _AT_ONCE
-        parts = range(0, whole, _AT_ONCE)
+        whole = len(values) // _AT_ONCE * _AT_ONCE
         many = self._connection.executemany
-        many(_ADD_LINES, [flat[at : at + _AT_ONCE] for at in parts])
-        many(_ADD_LINE, [flat[at : at + 2] for at in range(whole, len(flat), 2)])
+        many(_ADD_LINES, (values[at : at + _AT_ONCE] for at in range(0, whole, _AT_ONCE)))
+        many(_ADD_LINE, (values[at : at + 2] for at in range(whole, len(values), 2)))
 
     def set_session(self, agent: str, cwd: str, bank: str) -> None:
         """Store what is known of the session."""
