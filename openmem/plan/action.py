@@ -85,11 +85,20 @@ class Secret:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TakenOut:
+    """Edits of ours that a write takes out of a file of this form, oldest first."""
+
+    form: Form
+    edits: tuple[Edit, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WriteFile:
     """Make a file hold `data`. `before`: digest of what is there now, or ABSENT.
 
     `mode`: None keeps the file's own (600 for a new one). `form` and `edits` say which of the
     bytes are ours, so that they can be taken out of a file that somebody rewrote meanwhile.
+    `out`: all that the write does is to take these out, in this order; empty when it does more.
     """
 
     path: str
@@ -100,6 +109,7 @@ class WriteFile:
     form: Form = ""
     edits: tuple[Edit, ...] = ()
     secrets: tuple[Secret, ...] = ()
+    out: tuple[TakenOut, ...] = ()
 
     @property
     def after(self) -> str:
@@ -230,6 +240,7 @@ def _joined(earlier: WriteFile, later: WriteFile) -> WriteFile:
         mode=earlier.mode if later.mode is None else later.mode,
         why=", ".join(words),
         edits=earlier.edits + later.edits if earlier.edits and later.edits else (),
+        out=earlier.out + later.out if earlier.out and later.out else (),
         secrets=earlier.secrets + later.secrets,
     )
 
@@ -255,6 +266,7 @@ __all__ = [
     "RemoveFile",
     "RunCommand",
     "Secret",
+    "TakenOut",
     "WriteFile",
     "canonical",
     "copied",

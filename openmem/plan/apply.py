@@ -19,7 +19,8 @@ from openmem.base.errors import Failed, OpenmemError, PlanConflict, Refused, Rol
 from openmem.base.io import ABSENT, digest_of
 from openmem.base.paths import Paths
 from openmem.plan import undo
-from openmem.plan.action import Plan, RunCommand
+from openmem.plan.action import Plan, RunCommand, WriteFile
+from openmem.plan.follow import followed
 from openmem.plan.journal import (
     Entry,
     Receipt,
@@ -30,6 +31,7 @@ from openmem.plan.journal import (
     write_receipt,
 )
 from openmem.plan.steps import (
+    Step,
     carry_out,
     changes_files,
     digest_at,
@@ -38,25 +40,34 @@ from openmem.plan.steps import (
     missing_dirs,
     steps_of,
 )
-from openmem.plan.system import DryRunSystem, System
+from openmem.plan.system import DryRunSystem, System, contract
 from openmem.plan.system.real import TEMPORARY_MARK
 
 _ATTEMPTS_BACK = 5
+_ATTEMPTS_TO_READ = 4
+_ATTEMPTS_AFTER = 40  # to write between two writes of somebody who writes fifty times a second
 
 
 def apply(
-    plan: Plan, system: System, paths: Paths, *, label: str, now: Callable[[], str] = now_text
+    plan: Plan,
+    system: System,
+    paths: Paths,
+    *,
+    label: str,
+    now: Callable[[], str] = now_text,
+    follows: bool = False,
 ) -> Receipt:
     """Carry out a plan and return its receipt; number 0 when there was nothing to do.
 
+    `follows`: edits go into what somebody wrote since the plan was made, where they mean the same.
     Refused, PlanConflict: nothing was written. RolledBack: a step failed and those before it were
     put back. Refused with code `interrupted-run`: an earlier run was cut off, `recover` first.
     """
-    if not has_effect(steps_of(plan, system), plan, system):
+    if not has_effect(steps_of(plan, system, follows=follows), plan, system):
         return Receipt(label=label)
     state_dirs = _ensure_state(system, paths)
     with system.lock(lock_path(paths)):
-        return _apply_locked(plan, system, paths, label, now, state_dirs)
+        return _apply_locked(plan, system, paths, label, now, state_dirs, follows)
 
 
 def apply_replanning(
@@ -78,10 +89,10 @@ def apply_replanning(
         final = attempt == attempts - 1
         try:
             plan = make_plan()
-            steps = steps_of(plan, system)
+            steps = steps_of(plan, system, follows=True)
             if not has_effect(steps, plan, system) or (last.number and not changes_files(steps)):
                 return last  # a command without a probe is run once
-            last = apply(plan, system, paths, label=label)
+            last = apply(plan, system, paths, label=label, follows=True)
             if final or plan.undoes:
                 return last  # planning an undo again would take back the run before it
         except (PlanConflict, Unparseable, RolledBack) as error:
@@ -90,6 +101,16 @@ def apply_replanning(
                 raise
             pause(0.01 * 2**attempt)
     return last
+
+
+def settled(make_plan: Callable[[], Plan], pause: Callable[[float], None] = time.sleep) -> Plan:
+    """Return a plan. One that met a file half written is made anew, until it stays unreadable."""
+    for attempt in range(_ATTEMPTS_TO_READ):
+        try:
+            return make_plan()
+        except (Unparseable, PlanConflict):
+            pause(0.01 * 2**attempt)
+    return make_plan()
 
 
 def preview(plan: Plan, system: System) -> DryRunSystem:
@@ -130,6 +151,7 @@ def _apply_locked(
     label: str,
     now: Callable[[], str],
     state_dirs: tuple[str, ...],
+    follows: bool,
 ) -> Receipt:
     known = read_receipts(system, paths)
     cut_off = [receipt for receipt in known if receipt.is_cut_off]
@@ -142,7 +164,7 @@ def _apply_locked(
     for receipt in cut_off:
         _sweep_temporaries(system, receipt)
     number = max((receipt.number for receipt in known), default=0) + 1
-    steps = steps_of(plan, system)  # again: a run before us may have held the lock
+    steps = steps_of(plan, system, follows=follows)  # again: a run before us may have held the lock
     if not has_effect(steps, plan, system):
         return Receipt(label=label)
     receipt = Receipt(
@@ -166,7 +188,13 @@ def _apply_locked(
                 receipt = _marked_ran(receipt, index)
                 write_receipt(system, paths, receipt)
                 done = index + 1  # from here on the command may have had an effect
-            carry_out(replace(step, entry=receipt.entries[index]), system)
+            step = replace(step, entry=receipt.entries[index])
+            try:
+                carry_out(step, system)
+            except PlanConflict:
+                if not follows or not isinstance(step.action, WriteFile):
+                    raise
+                receipt = _carry_after(step.action, index, receipt, system, paths)
             done = index + 1
     except BaseException as error:
         _put_back(system, paths, receipt, done, error)
@@ -174,6 +202,33 @@ def _apply_locked(
     receipt = replace(receipt, state="finished", ended_at=now())
     write_receipt(system, paths, receipt)
     return receipt
+
+
+def _carry_after(
+    action: WriteFile, index: int, receipt: Receipt, system: System, paths: Paths
+) -> Receipt:
+    """Write after somebody who keeps writing, and return the receipt of it. PlanConflict.
+
+    What will be replaced is copied and in the receipt before each try, as for any other step.
+    """
+    for attempt in range(_ATTEMPTS_AFTER):
+        try:
+            again = followed(action, system)
+            if again is None:
+                break
+            write, found = again
+            entry = replace(
+                receipt.entries[index], before=write.before, after=write.after, edits=write.edits
+            )
+            entries = list(receipt.entries)
+            entries[index] = _copied(system, paths, receipt, index, entry, found)
+            receipt = replace(receipt, entries=tuple(entries))
+            write_receipt(system, paths, receipt)
+            carry_out(Step(write, receipt.entries[index]), system)
+            return receipt
+        except (PlanConflict, Unparseable):  # written once more, or half written
+            time.sleep(0.001 * attempt)
+    raise contract.changed(action.path, "was changed")
 
 
 def _put_back(
@@ -251,20 +306,26 @@ def _ensure_state(system: System, paths: Paths) -> tuple[str, ...]:
 
 def _back_up(system: System, paths: Paths, receipt: Receipt) -> Receipt:
     """Copy every file that will be replaced or removed, once per run."""
-    folder = backup_folder(paths, receipt.number)
     entries: list[Entry] = []
     for index, entry in enumerate(receipt.entries):
         data = None
         if entry.kind in ("write", "remove") and entry.before != ABSENT:
             data = system.read(entry.path)
-        if data is None or digest_of(data) != entry.before:
-            entries.append(entry)  # nothing to copy, or a step before this one makes it
-            continue
-        name = f"{index:02d}-{os.path.basename(entry.path)[:200]}"
-        system.make_dir(folder, mode=0o700)
-        system.write(f"{folder}/{name}", data, mode=0o600)
-        entries.append(replace(entry, backup=name))
+        if data is not None and digest_of(data) == entry.before:
+            entry = _copied(system, paths, receipt, index, entry, data)
+        entries.append(entry)  # else nothing to copy, or a step before this one makes it
     return replace(receipt, entries=tuple(entries))
+
+
+def _copied(
+    system: System, paths: Paths, receipt: Receipt, index: int, entry: Entry, data: bytes
+) -> Entry:
+    """Copy what an entry will replace, and return the entry with the copy's name."""
+    folder = backup_folder(paths, receipt.number)
+    name = f"{index:02d}-{os.path.basename(entry.path)[:200]}"
+    system.make_dir(folder, mode=0o700)
+    system.write(f"{folder}/{name}", data, mode=0o600)
+    return replace(entry, backup=name)
 
 
 def _drop_backups(system: System, paths: Paths, receipt: Receipt) -> None:
@@ -295,4 +356,4 @@ def _sweep_temporaries(system: System, receipt: Receipt) -> None:
                 system.remove(f"{folder}/{other}")
 
 
-__all__ = ["Receipt", "apply", "apply_replanning", "preview", "recover"]
+__all__ = ["Receipt", "apply", "apply_replanning", "preview", "recover", "settled"]

@@ -30,6 +30,7 @@ class Entry:
     """One step of a run. `backup`: name below the run's backup folder, "" when nothing was there.
 
     `made_dirs`: folders this step made, outermost first. `ran`: whether a command was started.
+    `is_back`: the write took ours out of the file, so that nothing in it is ours from then on.
     """
 
     kind: EntryKind
@@ -42,6 +43,7 @@ class Entry:
     backup: str = ""
     form: Form = ""
     edits: tuple[Edit, ...] = ()
+    is_back: bool = False
     made_dirs: tuple[str, ...] = ()
     argv: tuple[str, ...] = ()
     probe: tuple[str, ...] = ()
@@ -211,6 +213,7 @@ def _entry_in(fields: Fields) -> Entry:
         probe=fields.texts("probe"),
         undo=fields.texts("undo"),
         ran=fields.flag("ran"),
+        is_back=fields.flag("is_back"),
     )
 
 

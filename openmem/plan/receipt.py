@@ -57,6 +57,8 @@ def drift(system: System, paths: Paths) -> tuple[Drift, ...]:
 
 def _drift_of(system: System, path: str, entries: list[Entry]) -> Drift | None:
     last = entries[-1]
+    if last.is_back:
+        return None
     try:
         data = system.read(path)
         if (ABSENT if data is None else digest_of(data)) == last.after:

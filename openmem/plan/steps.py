@@ -21,6 +21,7 @@ from openmem.plan.action import (
     RunCommand,
     WriteFile,
 )
+from openmem.plan.follow import followed
 from openmem.plan.journal import Entry
 from openmem.plan.system import System, contract
 from openmem.plan.system.contract import NEW_FILE_MODE
@@ -48,12 +49,17 @@ def changes_files(steps: list[Step]) -> bool:
     return any(step.entry.kind not in ("manual", "run") for step in steps)
 
 
-def steps_of(plan: Plan, system: System) -> list[Step]:
-    """Check a whole plan against what is there and return the steps that change something."""
+def steps_of(plan: Plan, system: System, *, follows: bool = False) -> list[Step]:
+    """Check a whole plan against what is there and return the steps that change something.
+
+    `follows`: edits go into what somebody wrote since the plan was made, where they may.
+    """
     steps: list[Step] = []
     ahead: dict[str, str] = {}  # digests as earlier steps of this plan will leave them
     new_dirs: set[str] = set()
     for action in plan.actions:
+        if follows and isinstance(action, WriteFile) and action.path not in ahead:
+            action = _moved_on(action, system)
         entry = _entry(action, system, ahead, new_dirs)
         if entry is not None:
             steps.append(Step(action, entry))
@@ -61,6 +67,14 @@ def steps_of(plan: Plan, system: System) -> list[Step]:
             if entry.kind in ("write", "remove"):
                 ahead[entry.path] = entry.after
     return steps
+
+
+def _moved_on(action: WriteFile, system: System) -> WriteFile:
+    """Return a write as it is over what is there now; the same when it may not follow."""
+    if digest_at(system.read(action.path)) in (action.before, action.after):
+        return action
+    again = followed(action, system)
+    return again[0] if again else action
 
 
 def _entry(
@@ -124,6 +138,7 @@ def _file_entry(
         mode_after=(mode or mode_before or NEW_FILE_MODE) if is_write else None,
         form=action.form if isinstance(action, WriteFile) else "",
         edits=action.edits if isinstance(action, WriteFile) else (),
+        is_back=bool(action.out) if isinstance(action, WriteFile) else False,
         made_dirs=missing_dirs(system, os.path.dirname(path), new_dirs) if is_write else (),
     )
 

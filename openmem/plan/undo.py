@@ -24,6 +24,7 @@ from openmem.plan.action import (
     RemoveDir,
     RemoveFile,
     RunCommand,
+    TakenOut,
     WriteFile,
 )
 from openmem.plan.edit.record import take_out_all
@@ -77,8 +78,10 @@ class _Picture:
     found_mode: int | None
     mode: int | None
     is_link: bool = False
+    out: list[TakenOut] = field(default_factory=list)
+    is_whole: bool = False  # a run wrote all of it, so more than edits goes back
     is_mixed: bool = False  # somebody else wrote in it too, so it will not be as it was before
-    is_blocked: bool = False  # something about it was left; older runs leave it alone too
+    is_blocked: bool = False  # older runs leave it alone: something was left, or nothing is ours
 
 
 @dataclass(slots=True)
@@ -169,8 +172,11 @@ class _WayBack:
     def _file(self, receipt: Receipt, entry: Entry, picture: _Picture) -> None:
         if picture.digest == entry.after:
             self._restore(receipt, entry, picture)
+            self._note(entry, picture)
         elif picture.digest == entry.before:
             pass  # somebody put it back already
+        elif entry.is_back:
+            picture.is_blocked = True  # all of ours went out then; older runs have nothing in it
         elif entry.kind == "remove":
             self._leave(entry.path, "somebody made it again after openmem had removed it")
             picture.is_blocked = True
@@ -222,6 +228,15 @@ class _WayBack:
             picture.digest = ABSENT
             return
         picture.data, picture.digest, picture.is_mixed = data, digest_of(data), True
+        self._note(entry, picture)
+
+    def _note(self, entry: Entry, picture: _Picture) -> None:
+        """Keep which edits go, for a file that is written again before we write."""
+        taken = TakenOut(form=entry.form, edits=entry.edits)
+        if not entry.edits or not entry.form:
+            picture.is_whole = True
+        elif taken not in picture.out:
+            picture.out.append(taken)
 
     def _backup(self, receipt: Receipt, entry: Entry) -> bytes | None:
         path = f"{backup_folder(self.paths, receipt.number)}/{entry.backup}"
@@ -249,7 +264,14 @@ class _WayBack:
         if picture.data == picture.found and picture.mode == picture.found_mode:
             return None
         why = _OURS_OUT if picture.is_mixed else _BACK
-        return WriteFile(path=path, before=before, data=picture.data, mode=picture.mode, why=why)
+        return WriteFile(
+            path=path,
+            before=before,
+            data=picture.data,
+            mode=picture.mode,
+            why=why,
+            out=() if picture.is_whole or picture.found is None else tuple(picture.out),
+        )
 
     def _dir_actions(self, actions: Sequence[Action]) -> list[Action]:
         """Remove the folders we made that will be empty, deepest first."""

@@ -19,7 +19,7 @@ from openmem.host.launch import command_of
 from openmem.host.service import MODULE, service_actions
 from openmem.plan.action import Action, Plan, RunCommand
 from openmem.plan.apply import preview
-from openmem.plan.system import System
+from openmem.plan.system import SteadySystem, System
 from openmem.setup.answers import Answered
 from openmem.setup.facts import Facts
 from openmem.setup.own_files import plan_config, plan_policy
@@ -131,6 +131,7 @@ def _keep_days(answered: Answered, facts: Facts) -> int | None:
 
 def resolve(system: System, paths: Paths, facts: Facts, choice: Choice) -> Plan:
     """Return the whole plan. Refused, Unparseable: nothing may be written, with the place."""
+    system = SteadySystem(system)
     values: dict[str, Value] = {"provider": choice.provider, "proxy.enabled": choice.has_proxy}
     if choice.has_proxy:
         values["proxy.port"] = choice.port

@@ -20,7 +20,7 @@ from openmem.host import lifecycle
 from openmem.plan.action import Action, Left, Plan, RemoveDir, RemoveFile, RunCommand, WriteFile
 from openmem.plan.apply import preview
 from openmem.plan.receipt import plan_uninstall, purge, receipts
-from openmem.plan.system import System
+from openmem.plan.system import SteadySystem, System
 from openmem.setup.facts import Facts
 from openmem.setup.wire import plan_unwiring
 from openmem.stack.compose import Stack
@@ -66,6 +66,7 @@ def kept(paths: Paths) -> Kept:
 
 def plan_removal(system: System, paths: Paths, facts: Facts, *, is_purge: bool) -> Plan:
     """Return the plan that takes everything back. What stays is in `left`."""
+    system = SteadySystem(system)
     back = plan_uninstall(system, paths)
     back = replace(back, actions=tuple(one for one in back.actions if not _starts_stack(one)))
     if not is_purge:

@@ -25,7 +25,7 @@ from openmem.base.settings import Value
 from openmem.plan.action import Plan
 from openmem.plan.apply import preview
 from openmem.plan.receipt import receipts
-from openmem.plan.system import System
+from openmem.plan.system import SteadySystem, System
 from openmem.plan.undo import plan_back
 from openmem.setup.facts import Facts, KnownAgent
 from openmem.setup.own_files import plan_config
@@ -52,6 +52,7 @@ def found_or_missing(facts: Facts, names: Sequence[str] | None) -> tuple[KnownAg
 
 def plan_wiring(system: System, paths: Paths, facts: Facts, choice: Choice) -> Plan:
     """Return the plan that wires the chosen agents, and runs the proxy when they go through it."""
+    system = SteadySystem(system)
     values: dict[str, Value] = dict(stated(integration_values(facts, choice), facts.settings))
     why = ", ".join(f"{name} {value}" for name, value in values.items())
     if choice.has_proxy:
@@ -82,6 +83,7 @@ def plan_tools(
 
     `server`: the provider's own in the place of ours. Unsupported for an agent that cannot take it.
     """
+    system = SteadySystem(system)
     mcp_of = "provider" if server else "openmem"
     plan = Plan()
     if facts.mcp_of != mcp_of:
@@ -107,6 +109,7 @@ def plan_unwiring(system: System, paths: Paths, agents: Sequence[KnownAgent], fa
 
     What agents share goes with the last agent that runs it; `facts` names them all.
     """
+    system = SteadySystem(system)
     plan = Plan()
     for known in agents:
         if known.detected is not None:

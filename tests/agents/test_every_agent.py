@@ -200,7 +200,7 @@ while not stop:
 def test_an_agent_that_rewrites_its_file_every_20_ms_loses_nothing(
     name: str, path: str, home: Path
 ) -> None:
-    """Issue 7, Show it: valid with the other's latest, or refused; never half, never lost."""
+    """Issue 7, Show it: in and out again with the other's latest; never half, never lost."""
     a_person(name, home)
     file = home / path
     agent = subprocess.Popen(
@@ -209,14 +209,15 @@ def test_an_agent_that_rewrites_its_file_every_20_ms_loses_nothing(
     try:
         assert agent.stdout is not None and agent.stdout.readline() == "ready\n"
         words = ("install-coding-agent", "--agent", name, "--no-proxy", "--yes")
-        codes = [openmem(home, *words).returncode for _ in range(3)]
+        codes = [openmem(home, *words).returncode for _ in range(2)]
+        codes.append(openmem(home, "uninstall-coding-agent", "--yes").returncode)
         seen = int(agent.stdout.readline())
     finally:
         agent.terminate()
         agent.wait()
         if agent.stdout is not None:
             agent.stdout.close()
-    assert set(codes) <= {0, 4, 5} and seen > 0
+    assert codes == [0, 0, 0] and seen > 0
     text = file.read_text()
     match = re.search(r"counter\"?\s*[:=]\s*(\d+)", text)
     assert match is not None and int(match.group(1)) >= seen

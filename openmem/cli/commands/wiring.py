@@ -65,7 +65,7 @@ def install(
 
     from openmem.cli.flow import Telling, Wish, carry_out
     from openmem.cli.render.setup import setup_notes
-    from openmem.plan.apply import apply_replanning
+    from openmem.plan.apply import apply_replanning, settled
     from openmem.setup.plugin import check_exclusive, check_plugin
     from openmem.setup.resolve import Choice
     from openmem.setup.running import bring_up_to_date
@@ -107,7 +107,7 @@ def install(
     result = carry_out(
         run,
         system,
-        planned().with_warnings(*warnings),
+        settled(planned).with_warnings(*warnings),
         wish,
         Telling(
             notes=setup_notes(facts, choice, run.paths.home),
@@ -132,7 +132,7 @@ def uninstall(
 ) -> Result:
     """Take everything of openmem out of agents' settings; what was stored is kept."""
     from openmem.cli.flow import Telling, Wish, carry_out
-    from openmem.plan.apply import apply_replanning
+    from openmem.plan.apply import apply_replanning, settled
     from openmem.setup.wire import plan_unwiring
 
     run, system, facts = _begin(context, quiet)
@@ -145,7 +145,7 @@ def uninstall(
     return carry_out(
         run,
         system,
-        planned(),
+        settled(planned),
         wish,
         Telling(done=(*_restart(known), *_proxy_left(run))),
         carry=lambda _: apply_replanning(planned, system, run.paths, label=wish.label),
@@ -170,7 +170,7 @@ def install_mcp(
 ) -> Result:
     """Give agents the search tools only: the MCP server, no hooks, no proxy."""
     from openmem.cli.flow import Telling, Wish, carry_out
-    from openmem.plan.apply import apply_replanning
+    from openmem.plan.apply import apply_replanning, settled
     from openmem.setup.plugin import provider_server
     from openmem.setup.wire import plan_tools
 
@@ -193,7 +193,7 @@ def install_mcp(
     return carry_out(
         run,
         system,
-        planned(),
+        settled(planned),
         wish,
         Telling(notes=notes, done=_restart(known), question="Write this?"),
         carry=lambda _: apply_replanning(planned, system, run.paths, label=wish.label),

@@ -9,5 +9,6 @@ from openmem.plan.system.contract import Ran, Stat, System
 from openmem.plan.system.dry_run import DryRunSystem
 from openmem.plan.system.memory import MemorySystem
 from openmem.plan.system.real import RealSystem
+from openmem.plan.system.steady import SteadySystem
 
-__all__ = ["DryRunSystem", "MemorySystem", "Ran", "RealSystem", "Stat", "System"]
+__all__ = ["DryRunSystem", "MemorySystem", "Ran", "RealSystem", "Stat", "SteadySystem", "System"]
