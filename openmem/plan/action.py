@@ -192,7 +192,7 @@ class Plan:
     undoes: tuple[int, ...] = ()
 
     def __add__(self, other: Plan) -> Plan:
-        """Return both plans, this one first; a warning that both hold is said once.
+        """Return both plans, this one first; what both warn of or leave is said once.
 
         A write that starts from what an earlier one leaves is folded into it, and one that both
         hold is kept once, so a file is shown, copied and written once.
@@ -200,7 +200,7 @@ class Plan:
         return Plan(
             actions=_folded(self.actions + other.actions),
             warnings=tuple(dict.fromkeys(self.warnings + other.warnings)),
-            left=self.left + other.left,
+            left=tuple(dict.fromkeys(self.left + other.left)),
             undoes=self.undoes + other.undoes,
         )
 

@@ -139,7 +139,9 @@ def test_what_cannot_be_read_is_said_once_and_fails_when_there_is_nothing_else(
 
 def test_what_is_wrong_is_said_before_anything_is_read(home: Path) -> None:
     """Design, section 5: exit codes."""
-    assert run("--agent", "cursor").returncode == 1
+    cursor, nobody = run("--agent", "cursor"), run("--agent", "nobody")
+    assert cursor.returncode == 1 and "sessions that Cursor keeps cannot be read" in cursor.stderr
+    assert nobody.returncode == 2 and "no agent 'nobody'. Known: claude-code" in nobody.stderr
     assert run("--since", "soon").returncode == 2
     done = run()
     assert done.returncode == 7 and "there is no policy" in done.stderr

@@ -120,3 +120,11 @@ def test_undo_after_a_run_that_was_cut_off_mends_that_run_only(
     assert run(["undo", "--yes"]) == 0
     assert "put back" in capsys.readouterr().err
     assert one_run.read_text() == "after\n" and run(["verify"]) == 0
+
+
+def test_after_everything_was_taken_back_nothing_is_said_to_be_in_place(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Ours: after an uninstall `verify` said that everything openmem wrote is in place."""
+    assert run(["verify"]) == 0
+    assert capsys.readouterr().out == "Nothing of openmem is in force.\n"

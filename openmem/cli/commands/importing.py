@@ -109,10 +109,15 @@ def _formats() -> Formats:
 
 
 def _known(names: list[str], formats: Formats) -> tuple[str, ...]:
+    from openmem.agents.base import AGENTS
+
     for name in names:
-        if name not in formats.readers:
-            known = ", ".join(formats.readers)
-            raise NotFound(f"there is no reader for {name!r}.", hint=f"Known: {known}.")
+        if name in formats.readers:
+            continue
+        hint = f"Known: {', '.join(formats.readers)}."
+        if name in AGENTS:
+            raise NotFound(f"sessions that {AGENTS[name].title} keeps cannot be read.", hint=hint)
+        raise Usage(f"there is no agent {name!r}.", hint=hint)
     return tuple(names)
 
 

@@ -86,7 +86,8 @@ def verify(context: typer.Context, json: Json = False) -> Result:
 
     run = run_of(context)
     found = drift(RealSystem(run.paths.environ), run.paths)
-    is_cut_off = any(receipt.state == "started" for receipt in receipts(run.paths))
+    known = receipts(run.paths)
+    is_cut_off = any(receipt.state == "started" for receipt in known)
     data = {
         "drift": [
             {
@@ -105,7 +106,11 @@ def verify(context: typer.Context, json: Json = False) -> Result:
     if is_cut_off:
         lines.append("A run was cut off half way:  openmem undo   puts back what it had changed.")
     if not pending and not is_cut_off:
-        lines.append("Everything openmem wrote is in place.")
+        is_any = any(receipt.is_active for receipt in known)
+        told = (
+            "Everything openmem wrote is in place." if is_any else "Nothing of openmem is in force."
+        )
+        lines.append(told)
     elif pending:
         lines.append(
             f"{counted(len(pending), 'file')} drifted.  Put ours back:  openmem setup"
