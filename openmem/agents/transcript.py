@@ -9,8 +9,10 @@ Standard library only: the child of a hook runs it.
 
 from __future__ import annotations
 
+import errno
 import json
 import os
+import stat as modes
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO, Literal
@@ -82,6 +84,17 @@ def start_of(file: BinaryIO, cursor: Cursor, digest: Digest, *, newest_bytes: in
     return size - newest_bytes + len(skipped)
 
 
+def open_transcript(path: str) -> BinaryIO:
+    """Open a regular file for reading. OSError, also for a pipe, which would be waited for, and a
+    device, which may never end.
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    if not modes.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(errno.EINVAL, "not a regular file", path)
+    return os.fdopen(descriptor, "rb")
+
+
 def anchor_at(file: BinaryIO, offset: int, digest: Digest) -> str:
     """Return the anchor for an offset; "" at the start of the file."""
     if not offset:
@@ -135,7 +148,7 @@ def read_lines(
     all.
     """
     reading = Reading(cursor=cursor)
-    with open(path, "rb") as file:
+    with open_transcript(path) as file:
         start = start_of(file, cursor, digest, newest_bytes=newest_bytes)
         reading.restarted = cursor.offset > 0 and start != cursor.offset
         offset = start

@@ -93,7 +93,9 @@ def keep(order: Order, paths: Paths, *, late_seconds: float = LATE_SECONDS) -> i
     folder = ensure_private_dir(cursors_of(paths))
     with locked(f"{folder}/{order.sid}.lock", timeout_seconds=_LOCK_SECONDS):
         cursor = read_cursor(paths, order.sid, order.transcript)
-        reading = _read(order, cursor, _digest_with(key), late_seconds)
+        reading, problem = _read(order, cursor, _digest_with(key), late_seconds)
+        if problem:
+            note(paths, "keep", order.agent, f"its transcript cannot be read: {problem}")
         # Asked again after the wait: the person may have said no, or removed openmem, meanwhile.
         scope = scope_of(order.folder, paths, actor, session_id=order.sid)
         if not scope.decision.retain:
@@ -149,28 +151,34 @@ def _fill_vectors(paths: Paths, config: Config, bank: str) -> None:
 
 def _read(
     order: Order, cursor: Cursor, digest: Callable[[bytes], str], late_seconds: float
-) -> Reading:
-    """Return what is new, the last message included, also when the file does not hold it yet."""
+) -> tuple[Reading, str]:
+    """Return what is new, and why the file was not read, "" when it was.
+
+    The last message is in it, also when the file does not hold it yet or cannot be read.
+    """
     if order.agent in HANDED_OVER:
         said = (
             Said(role="user", text=order.prompt),
             Said(role="assistant", text=order.last_message),
         )
-        return Reading(cursor=cursor, said=[one for one in said if one.text.strip()])
+        return Reading(cursor=cursor, said=[one for one in said if one.text.strip()]), ""
     reader = READERS[order.agent]
     deadline = time.monotonic() + late_seconds
     wanted = normalised(without_own_text(order.last_message))
     while True:
+        problem = ""
         try:
             reading = reader(order.transcript, cursor, digest, newest_bytes=_FIRST_BYTES)
-        except FileNotFoundError:
-            reading = Reading(cursor=cursor)  # a session that writes none, or not yet
+        except OSError as error:
+            reading, problem = Reading(cursor=cursor), error.strerror or type(error).__name__
+            if not isinstance(error, FileNotFoundError):  # which may be written yet
+                deadline = 0.0
         if not wanted or any(_is_last(said, wanted) for said in reading.said):
-            return reading
+            return reading, problem
         if time.monotonic() >= deadline:
             # When the file gets it later it says the same, and is known then.
             reading.said.append(Said(role="assistant", text=order.last_message))
-            return reading
+            return reading, problem
         time.sleep(_POLL_SECONDS)
 
 

@@ -19,6 +19,7 @@ from openmem.base.io import ensure_private_dir, locked
 from openmem.base.paths import Paths
 from openmem.hook import keep as keeping
 from openmem.hook.keep import Order, cursors_of, keep, read_cursor, wait_for_keepers
+from openmem.hook.notes import log_file
 from openmem.memory.ledger import Ledger
 from openmem.memory.opening import open_memories
 from openmem.memory.recall import at_start
@@ -119,6 +120,29 @@ def test_a_session_without_a_transcript_keeps_its_last_message(
     """Users' report 47: the transcript may not exist."""
     assert keep(order(machine, transcript, "It is called heron-42."), machine.paths,
                 late_seconds=0.1) == 1  # fmt: skip
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("kind", ["none", "pipe", "folder", "device", "circle"])
+def test_a_transcript_that_cannot_be_read_is_one_line_in_the_log(
+    kind: str, machine: Machine, transcript: Path
+) -> None:
+    """Issue 7, Bad input; ours: the child of a pipe waited for good, with the session's lock."""
+    transcript.parent.mkdir(parents=True)
+    if kind == "pipe":
+        os.mkfifo(transcript)
+    elif kind == "folder":
+        transcript.mkdir()
+    elif kind == "device":
+        transcript.symlink_to("/dev/zero")
+    elif kind == "circle":
+        transcript.symlink_to(transcript)
+    asked = order(machine, transcript, "The mast stands at quay 17-B, so deploy there.")
+    assert keep(asked, machine.paths, late_seconds=0.1) == 1
+    assert kept(machine) == ["assistant: The mast stands at quay 17-B, so deploy there."]
+    (line,) = Path(log_file(machine.paths)).read_text().splitlines()
+    assert "keep claude-code" in line or "claude-code keep" in line
+    assert "its transcript cannot be read: " in line
 
 
 def test_a_transcript_that_was_rewritten_adds_only_what_is_new(
