@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -287,6 +288,27 @@ def test_a_fork_holds_only_what_is_its_own(machine: Machine) -> None:
     fork = report.sessions[SID]
     assert (fork.parent, fork.added, fork.shared) == (OTHER, 2, 5)
     assert machine.texts(SID) == ["another way", "taken"] and len(machine.texts(OTHER)) == 10
+    machine.check(SID, OTHER)
+
+
+def test_a_fork_with_nothing_of_its_own_is_no_session_yet(machine: Machine) -> None:
+    """Ours: no empty session in the list; what it says later is stored, also the same words."""
+    talk = claude_talk(OTHER, str(machine.repo))
+    forked = {"sessionId": OTHER, "messageUuid": "x"}
+    copied = [{**line, "sessionId": SID, "forkedFrom": forked} for line in talk]
+    machine.claude(OTHER, *talk)
+    machine.claude(SID, *copied[:5])
+    fork = machine.bring_in().sessions[SID]
+    assert (fork.added, fork.shared) == (0, 5)
+    assert not Path(f"{machine.paths.sessions_dir}/{SID}.v4.db").exists()
+    machine.claude(SID, *copied)  # it goes on as its parent did
+    fork = machine.bring_in().sessions[SID]
+    assert (fork.added, fork.shared) == (0, 5)
+    again = {**copied[0], "uuid": "y", "timestamp": "2026-09-01T11:00:00Z"}
+    machine.claude(SID, *copied, again)
+    fork = machine.bring_in().sessions[SID]
+    assert (fork.added, fork.shared) == (1, 0)
+    assert machine.texts(SID) == [talk[0]["message"]["content"]]
     machine.check(SID, OTHER)
 
 

@@ -19,12 +19,15 @@ from openmem.context.transcript import Piece
 
 
 class Shared:
-    """Tells which pieces at a fork's beginning stand in its parent. `rows`: how many did."""
+    """Tells which pieces at a fork's beginning stand in its parent. `rows`: how many did.
 
-    def __init__(self, paths: Paths, key: bytes, parent: str) -> None:
+    `head`: the key of the last one, "" before there is one; to go on from there another time.
+    """
+
+    def __init__(self, paths: Paths, key: bytes, parent: str, head: str = "") -> None:
         self.rows = 0
+        self.head = head
         self._key = key
-        self._head = ""
         self._connection: sqlite3.Connection | None = None
         path = session_file(paths, parent)
         if not os.path.exists(path):
@@ -40,12 +43,12 @@ class Shared:
         """Return whether a piece is the parent's; once one is not, none is."""
         if self._connection is None or piece.agent_id:
             return False
-        keyed = chain(self._key, piece.blocks, self._head)
+        keyed = chain(self._key, piece.blocks, self.head)
         tables = Tables(self._connection, 0)
         if any(one.content_key and tables.find_row(one.fingerprint) is None for one in keyed):
             self.close()
             return False
-        self._head = head_of(keyed, self._head)
+        self.head = head_of(keyed, self.head)
         self.rows += len(keyed)
         return True
 

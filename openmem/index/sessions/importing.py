@@ -25,7 +25,7 @@ from openmem.base.io import ensure_private_dir, locked
 from openmem.base.paths import Paths
 from openmem.context.session import sanitize_sid
 from openmem.context.store.beside import Beside
-from openmem.context.store.importing import SessionImport
+from openmem.context.store.importing import Counts, SessionImport
 from openmem.context.store.inserting import Belongs, Moved
 from openmem.context.store.masking import Masker
 from openmem.context.transcript import Fault, Mark, Piece, Reader, Source
@@ -82,9 +82,14 @@ def import_sources(means: Means, sources: list[Source], report: Report) -> Repor
 
 @dataclass(slots=True)
 class _Session:
-    """A session of the source that is being read. `store`: None when it may not be stored."""
+    """A session of the source that is being read. `report`: None when it may not be stored.
+
+    `store`: None as long as nothing of it has to be; `state`: what the last import left of it.
+    """
 
     sid: str
+    belongs: Belongs = field(default_factory=Belongs)
+    state: Mapping[str, Any] | None = None
     report: SessionReport | None = None
     store: SessionImport | None = None
     shared: Shared | None = None
@@ -244,7 +249,7 @@ class _OneSource:
         for reason, count in self._denied.items():
             report.denied[reason] = report.denied.get(reason, 0) + count
         for session in self._sessions.values():
-            if session.report and session.store:
+            if session.report:
                 _merge(report, session.report, session, self._source.path)
 
     # pieces
@@ -256,15 +261,16 @@ class _OneSource:
             return True  # it says nothing that is stored
         if session is None:
             session = self._sessions[piece.session] = self._begin(piece)
-        if session.store is None:
+        if session.report is None:
             # Only a file of Claude Code may hold another session, which may be stored.
             return self._reader.agent == "claude-code"
         if session.shared:
             if session.shared.holds(piece):
                 return True
-            assert session.report is not None
             session.report.shared += session.shared.rows
             session.shared = None
+        if session.store is None:
+            session.store = self._open(session)
         session.pending.append(piece)
         self._pending_pieces += 1
         self._pending_size += sum(len(block.text) for block in piece.blocks)
@@ -282,21 +288,13 @@ class _OneSource:
             self._denied[reason] = self._denied.get(reason, 0) + 1
             return session
         parent = sanitize_sid(piece.parent)
-        state = self._kept.sessions.get(sid)
-        has_begun = bool(state and state.get("chains"))
-        if parent and parent != sid and not has_begun:
+        state = self._kept.sessions.get(sid) or {}
+        if parent and parent != sid and not state.get("chains"):
             self._whole.before(parent)
-            session.shared = Shared(self._means.paths, self._means.key, parent)
-        session.store = SessionImport(
-            self._means.paths,
-            sid,
-            self._means.key,
-            self._whole.masker,
-            belongs=Belongs(agent=self._source.agent, cwd=admission.cwd, bank=admission.bank),
-            state=state,
-            is_dry=self._means.is_dry,
-            beside=self._whole.beside,
-        )
+            head = state.get("shared", "")
+            session.shared = Shared(self._means.paths, self._means.key, parent, head)
+        session.state = state if "last_seq" in state else None
+        session.belongs = Belongs(agent=self._source.agent, cwd=admission.cwd, bank=admission.bank)
         session.report = SessionReport(
             session_id=sid,
             agent=self._source.agent,
@@ -305,6 +303,18 @@ class _OneSource:
             parent=parent if parent != sid else "",
         )
         return session
+
+    def _open(self, session: _Session) -> SessionImport:
+        return SessionImport(
+            self._means.paths,
+            session.sid,
+            self._means.key,
+            self._whole.masker,
+            belongs=session.belongs,
+            state=session.state,
+            is_dry=self._means.is_dry,
+            beside=self._whole.beside,
+        )
 
     def _stored(self) -> list[_Session]:
         return [session for session in self._sessions.values() if session.store]
@@ -338,6 +348,9 @@ class _OneSource:
             assert session.store is not None
             if not self._means.is_dry:
                 states[session.sid] = session.store.state()
+        for session in self._sessions.values():
+            if session.shared and not session.store:
+                states[session.sid] = {"shared": session.shared.head}
         anchor = "" if self._source.part else self._anchor(mark)
         denied = self._whole._gate.state if self._denied else self._kept.denied
         return Kept(stamp=stamp, mark=mark, sessions=states, anchor=anchor, denied=denied)
@@ -348,8 +361,7 @@ class _OneSource:
 
 def _merge(report: Report, found: SessionReport, session: _Session, path: str) -> None:
     """Add one source's part of a session to what the report holds of it."""
-    assert session.store is not None
-    counts = session.store.counts
+    counts = session.store.counts if session.store else Counts()
     if session.shared:
         found.shared += session.shared.rows  # all of it is the other session's
     found.added, found.known, found.masked = counts.added, counts.known, counts.masked
