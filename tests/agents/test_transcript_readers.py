@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -360,10 +362,28 @@ def test_opencode_stamp_changes_with_a_part(tmp_path: Path) -> None:
     assert [source.stamp for source in opencode_sources(tmp_path)] != before
 
 
-def test_a_database_that_is_none_is_no_crash(tmp_path: Path) -> None:
-    """Ours."""
-    write(tmp_path / ".local/share/opencode/opencode.db", b"not a database at all")
-    assert list(opencode_sources(tmp_path)) == []
+@pytest.mark.parametrize(
+    ("holds", "why"),
+    [
+        (b"not a database at all", "file is not a database"),
+        (b"CREATE TABLE other (id)", "no such table: session"),
+        (b"", ""),
+    ],
+)
+def test_a_database_that_cannot_be_read_is_named(tmp_path: Path, holds: bytes, why: str) -> None:
+    """Issue 7, part 5: reported, not passed over; one that was made a moment ago is nothing."""
+    path = write(tmp_path / ".local/share/opencode/opencode.db", b"")
+    if holds.startswith(b"CREATE"):
+        with closing(sqlite3.connect(path)) as connection:
+            connection.execute(holds.decode())
+    else:
+        path.write_bytes(holds)
+    sources = list(opencode_sources(tmp_path))
+    assert [source.path for source in sources] == ([str(path)] if why else [])
+    for source in sources:
+        with pytest.raises(sqlite3.Error, match=why):
+            list(READERS["opencode"].read(source, Mark()))
+    assert READERS["opencode"].sources_in(str(path)) in (None, [])
 
 
 # the others
@@ -468,8 +488,10 @@ def test_a_bad_line_is_reported_with_its_place(tmp_path: Path, agent: str) -> No
     }[agent]
     first, rest = good.split(b"\n", 1)
     bad = b'{"type":"user","message":{"role":"user","content":"cut\n'
-    path = write(tmp_path / "x", first + b"\n" + bad + rest)
+    other = b'[{"type":"user"}]\n'
+    path = write(tmp_path / "x", first + b"\n" + bad + other + rest)
     clean = write(tmp_path / "y", good)
     found = [one for one in items(path) if isinstance(one, Fault)]
-    assert [(one.line, one.offset) for one in found] == [(2, len(first) + 1)]
+    at = len(first) + 1
+    assert [(one.line, one.offset) for one in found] == [(2, at), (3, at + len(bad))]
     assert said(pieces(path)) == said(pieces(clean)) != []

@@ -14,6 +14,7 @@ from openmem.context.formats.view import NotUnderstood
 from openmem.context.transcript import Fault, Item, Mark, Piece
 
 _MARK_BYTES = 1 << 20
+_NO_OBJECT = "a record that is no object"
 
 
 class Reading:
@@ -54,5 +55,7 @@ def read_lines(path: str, mark: Mark, reading: Reading) -> Iterator[Item]:
                     yield from reading.pieces_of(record.value)
                 except NotUnderstood as error:
                     yield Fault(line=record.line, offset=record.start, why=str(error))
+            else:
+                yield Fault(line=record.line, offset=record.start, why=_NO_OBJECT)
         yield from reading.rest()
         yield Mark(offset=end, line=line, state=reading.saved())

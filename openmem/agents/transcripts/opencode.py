@@ -16,10 +16,11 @@ from __future__ import annotations
 import glob
 import os
 import sqlite3
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from openmem.agents.transcripts.files import file_source
+from openmem.agents.transcripts.files import file_source, files_below
 from openmem.agents.transcripts.parts import call, image, result, said, thought
 from openmem.agents.transcripts.values import seconds, table, tables, text
 from openmem.context.formats.records import decoded, document, records
@@ -29,6 +30,7 @@ from openmem.context.transcript import Fault, Head, Item, Mark, Piece, Source
 
 _DATABASE = b"SQLite format 3\0"
 _NOT_RUN = ("pending", "running")
+_NO_PART = "unreadable"  # no id of a session
 Message = tuple[Mapping[str, Any], Iterable[Mapping[str, Any]]]
 
 
@@ -42,9 +44,11 @@ class OpenCode:
         """Yield the sessions of the databases, then those of the files."""
         folder = environ.get("XDG_DATA_HOME", "") or f"{home}/.local/share"
         root = f"{folder}/opencode"
-        for path in sorted(glob.glob(f"{glob.escape(root)}/opencode*.db")):
-            yield from _sessions_of(path)
-        for path in sorted(glob.glob(f"{glob.escape(root)}/storage/session/*/ses_*.json")):
+        for path in files_below(root, "opencode*.db"):
+            source = file_source(self.agent, path)
+            if source:
+                yield from _sessions_of(path) if os.path.isfile(path) else [source]
+        for path in files_below(root, "storage/session/*/ses_*.json"):
             source = file_source(self.agent, path)
             if source:
                 yield _with_messages(source)
@@ -54,7 +58,7 @@ class OpenCode:
         with open(path, "rb") as file:
             is_database = file.read(16) == _DATABASE
         if is_database:
-            return list(_sessions_of(path))
+            return [source for source in _sessions_of(path) if source.part != _NO_PART]
         if _storage_of(path):
             source = file_source(self.agent, path)
             return [_with_messages(source)] if source else []
@@ -192,12 +196,19 @@ def _result(name: str, state: Mapping[str, Any]) -> list[Block]:
 
 
 def _sessions_of(path: str) -> Iterator[Source]:
-    """Yield a database's sessions; none when it is no such database or cannot be opened."""
+    """Yield a database's sessions.
+
+    For one that cannot be read, or has other tables, one source whose reading says so.
+    """
+    unreadable = Source(agent="opencode", path=path, part=_NO_PART, modified_at=time.time())
     try:
         connection = connect_for_reading(path)
     except sqlite3.Error:
-        return  # the read of another file of the same name says what is wrong, if anything is
+        yield unreadable
+        return
     try:
+        if not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+            return  # made a moment ago
         rows = connection.execute(
             "SELECT s.id, s.time_updated, count(p.id), coalesce(sum(length(p.data)), 0),"
             " coalesce(max(p.time_updated), 0), s.directory"
@@ -205,7 +216,8 @@ def _sessions_of(path: str) -> Iterator[Source]:
             " GROUP BY s.id ORDER BY s.time_created, s.id"
         ).fetchall()
     except sqlite3.Error:
-        return  # not a database of this agent
+        yield unreadable
+        return
     finally:
         connection.close()
     for session, updated, count, size, part_updated, folder in rows:
@@ -227,6 +239,8 @@ def _from_database(source: Source) -> Iterator[Item]:
             "SELECT id, directory, parent_id FROM session WHERE id = ?", (source.part,)
         ).fetchone()
         if row is None:
+            if source.part == _NO_PART:
+                yield Fault(line=0, offset=0, why="it could not be read a moment ago")
             return
         stated = {"id": row[0], "directory": row[1], "parentID": row[2]}
         info = _below_the_top(stated, lambda name: _parent_in_database(connection, name))
