@@ -35,12 +35,13 @@ def read_key(paths: Paths) -> bytes | None:
 
 
 def ensure_key(paths: Paths) -> bytes:
-    """Return the key, made at the first call; two processes at once get the same one."""
+    """Return the key, made at the first call; two callers at once get the same one."""
     key = read_key(paths)
     if key is not None:
         return key
     ensure_private_dir(paths.state_dir)
-    temporary = f"{paths.key_file}.{os.getpid()}"
+    # Two threads of one process may be here, too.
+    temporary = f"{paths.key_file}.{os.getpid()}-{os.urandom(4).hex()}"
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
     with os.fdopen(descriptor, "w", encoding="ascii") as file:
         file.write(os.urandom(_SIZE_BYTES).hex() + "\n")

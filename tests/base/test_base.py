@@ -6,6 +6,8 @@ import errno
 import os
 import shutil
 import subprocess
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -74,6 +76,23 @@ def test_display_writes_home_as_tilde() -> None:
     """screens.md."""
     assert display("/h/u/a", "/h/u") == "~/a"
     assert display("/h/user/a", "/h/u") == "/h/user/a"
+
+
+def test_two_threads_at_once_get_the_same_installation_key(home: Path) -> None:
+    """Ours: a worker keeps two turns at once on a fresh machine."""
+    paths = Paths({"HOME": str(home)})
+    for _ in range(20):
+        Path(paths.key_file).unlink(missing_ok=True)
+        together = threading.Barrier(4)
+
+        def made(together: threading.Barrier = together) -> bytes:
+            together.wait(20)
+            return ensure_key(paths)
+
+        with ThreadPoolExecutor(4) as pool:
+            keys = {one.result() for one in [pool.submit(made) for _ in range(4)]}
+        assert keys == {read_key(paths)}
+        assert [path.name for path in Path(paths.state_dir).iterdir()] == ["install.key"]
 
 
 def test_the_installation_key_is_made_once_and_private(home: Path) -> None:

@@ -61,3 +61,34 @@ def test_nothing_is_lost(own: str, inner: list[str]) -> None:
         assert [one.strip("\n") for one in found] == [one.strip("\n") for one in inner]
         assert kept == own
     assert text.startswith(kept)
+
+
+def test_a_reminder_beside_a_picture_is_no_result() -> None:
+    """Claude Code 2.1.332, observed under load: told with a picture, left out at the next start."""
+    picture = {
+        "type": "image",
+        "source": {"type": "base64", "media_type": "image/png", "data": "iVBORw0KGgo="},
+    }
+
+    def result(*content: Any) -> bytes:
+        block = {"type": "tool_result", "tool_use_id": "t", "content": list(content)}
+        return _message("user", [block])
+
+    reminder = {"type": "text", "text": REMINDER}
+    told, left_out = blocks_of(result(reminder, picture)), blocks_of(result(picture))
+    assert [(b.role, b.kind) for b in told] == [("tool", "image"), ("system", "text")]
+    main = [row.fingerprint for row in chain(KEY, told, "") if row.content_key]
+    assert main == [row.fingerprint for row in chain(KEY, left_out, "")]
+    caption = {"type": "text", "text": "a dot"}
+    said = [(b.role, b.kind, b.text) for b in blocks_of(result(caption, picture, reminder))]
+    told_apart = [("tool", "tool_result", "a dot"), ("tool", "image", ""), ("system", "text")]
+    assert [one[: len(want)] for one, want in zip(said, told_apart, strict=True)] == told_apart
+
+
+def test_reminders_alone_are_the_result() -> None:
+    """Ours: a tool that answers nothing else is kept verbatim."""
+    content = [{"type": "text", "text": REMINDER}, {"type": "text", "text": REMINDER}]
+    (block,) = blocks_of(
+        _message("user", [{"type": "tool_result", "tool_use_id": "t", "content": content}])
+    )
+    assert (block.kind, block.text) == ("tool_result", f"{REMINDER}\n{REMINDER}")
