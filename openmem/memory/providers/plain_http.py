@@ -6,6 +6,7 @@ then nobody knows whether a call was heard.
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import ssl
 from urllib.parse import urlsplit
@@ -63,7 +64,10 @@ class PlainTransport:
                 )
             else:
                 connection = http.client.HTTPConnection(host, parts.port, timeout=seconds)
-            connection.connect()
+            with contextlib.ExitStack() as failed:
+                failed.callback(connection.close)  # a socket may be there, and TLS not
+                connection.connect()
+                failed.pop_all()
         except TimeoutError:
             raise NotConnected("no connection in time") from None
         except ssl.SSLError as error:
