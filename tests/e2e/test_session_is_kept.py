@@ -55,7 +55,9 @@ def _result_text(block: dict[str, Any]) -> str:
     content = block.get("content", "")
     if isinstance(content, str):
         return content
-    return "\n".join(part["text"] for part in content if part["type"] == "text")
+    texts = [part["text"] for part in content if part["type"] == "text"]
+    # What the client tells in a part of its own beside the result is a reminder's row.
+    return "\n".join([text for text in texts if not _is_reminder(text)] or texts)
 
 
 def _stored(rows: list[dict[str, Any]], threads: set[str] | None = None) -> Counter[Said]:
