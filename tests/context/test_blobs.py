@@ -7,7 +7,6 @@ import os
 import random
 import stat
 import string
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -21,18 +20,6 @@ from openmem.context.store.recorder import Recorder
 from tests.fakes.conversation import KEY, Message, incoming, result, stored, user
 
 CAPTION = "The plot shows latency over a week; the spike on Tuesday is the deploy. " * 3
-
-
-@pytest.fixture
-def paths(home: Path) -> Paths:
-    return Paths({"HOME": str(home)})
-
-
-@pytest.fixture
-def recorder(paths: Paths) -> Iterator[Recorder]:
-    recorder = Recorder(paths, KEY)
-    yield recorder
-    recorder.close()
 
 
 def picture(size: int, seed: int = 1) -> bytes:

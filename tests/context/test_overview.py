@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
-
-import pytest
 
 from openmem.base.paths import Paths
 from openmem.context.overview import SessionSummary, overview, sessions
@@ -14,20 +11,8 @@ from openmem.context.session import Registration
 from openmem.context.store.database import legacy_file
 from openmem.context.store.model import Event, Incoming
 from openmem.context.store.recorder import Recorder
-from tests.fakes.conversation import KEY, incoming, reply, user, view
+from tests.fakes.conversation import incoming, reply, user, view
 from tests.fakes.session_v3 import OldRow, write_old_session
-
-
-@pytest.fixture
-def paths(home: Path) -> Paths:
-    return Paths({"HOME": str(home)})
-
-
-@pytest.fixture
-def recorder(paths: Paths) -> Iterator[Recorder]:
-    recorder = Recorder(paths, KEY)
-    yield recorder
-    recorder.close()
 
 
 def test_a_session_has_the_fields_that_scripts_rely_on() -> None:

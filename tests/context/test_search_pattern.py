@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,19 +11,7 @@ from openmem.base.paths import Paths
 from openmem.context.search.engine import search
 from openmem.context.search.query import Page, Query, Scope
 from openmem.context.store.recorder import Recorder
-from tests.fakes.conversation import KEY, incoming, reply, result, user
-
-
-@pytest.fixture
-def paths(home: Path) -> Paths:
-    return Paths({"HOME": str(home)})
-
-
-@pytest.fixture
-def recorder(paths: Paths) -> Iterator[Recorder]:
-    recorder = Recorder(paths, KEY)
-    yield recorder
-    recorder.close()
+from tests.fakes.conversation import incoming, reply, result, user
 
 
 def look(paths: Paths, pattern: str, **options: object) -> Page:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,19 +15,7 @@ from openmem.context.session import Registration, write_registration
 from openmem.context.store.catalog import catalog_file, entries
 from openmem.context.store.model import Incoming
 from openmem.context.store.recorder import Recorder
-from tests.fakes.conversation import KEY, user, view
-
-
-@pytest.fixture
-def paths(home: Path) -> Paths:
-    return Paths({"HOME": str(home)})
-
-
-@pytest.fixture
-def recorder(paths: Paths) -> Iterator[Recorder]:
-    recorder = Recorder(paths, KEY)
-    yield recorder
-    recorder.close()
+from tests.fakes.conversation import user, view
 
 
 def record(recorder: Recorder, sid: str, folder: Path | None, bank: str = "") -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -21,18 +20,6 @@ from tests.fakes.conversation import KEY, Message, call, incoming, reply, result
 from tests.fakes.session_v3 import OldRow, write_old_session
 
 EVERYWHERE = Scope(all_workspaces=True)
-
-
-@pytest.fixture
-def paths(home: Path) -> Paths:
-    return Paths({"HOME": str(home)})
-
-
-@pytest.fixture
-def recorder(paths: Paths) -> Iterator[Recorder]:
-    recorder = Recorder(paths, KEY)
-    yield recorder
-    recorder.close()
 
 
 def look(paths: Paths, text: str, **options: object) -> Page:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -21,9 +19,9 @@ from openmem.plan.edit.planner import (
     plan_toml_edit,
     plan_write,
 )
-from openmem.plan.receipt import drift, plan_undo, plan_uninstall, purge, receipts
-from openmem.plan.system import MemorySystem, Ran, RealSystem
-from tests.fakes.installer import installation, lay_out, settings_edits, snapshot
+from openmem.plan.receipt import drift, plan_undo, plan_uninstall, receipts
+from openmem.plan.system import MemorySystem, Ran
+from tests.fakes.installer import settings_edits
 
 PATH = "/home/u/.claude/settings.json"
 BEFORE = b'{\n  "model": "x",\n  "env": {\n    "URL": "theirs"\n  }\n}\n'
@@ -476,27 +474,3 @@ def test_a_damaged_record_is_named_and_nothing_is_guessed(
     system.write(f"{paths.receipts_dir}/0001.json", text.encode())
     with pytest.raises(InvalidConfig, match=r"0001\.json"):
         plan_uninstall(system, paths)
-
-
-def test_purge_removes_every_folder_that_was_made(home: Path) -> None:
-    """Facts, user row 8: HOME after uninstall and purge equals HOME before."""
-    environ = dict(os.environ)
-    system, paths = RealSystem(environ), Paths(environ)
-    lay_out(str(home))
-    before = snapshot(str(home))
-    apply(installation(system, str(home)), system, paths, label="setup")
-    apply(plan_uninstall(system, paths), system, paths, label="uninstall")
-    assert purge(paths) == ()
-    assert snapshot(str(home)) == before and sorted(os.listdir(home)) == [".agent"]
-    assert purge(paths) == ()
-
-
-def test_purge_leaves_folders_that_others_use(home: Path) -> None:
-    """Facts, users section 4: rustup deletes its folder only when empty."""
-    environ = dict(os.environ)
-    system, paths = RealSystem(environ), Paths(environ)
-    lay_out(str(home))
-    apply(installation(system, str(home)), system, paths, label="setup")
-    (home / ".local/share/theirs").touch()
-    assert purge(paths) == (str(home / ".local/share"), str(home / ".local"))
-    assert os.listdir(home / ".local/share") == ["theirs"]

@@ -6,6 +6,7 @@ message that cannot be understood, is a fault of its own and hides no other.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -17,7 +18,7 @@ _MARK_BYTES = 1 << 20
 _NO_OBJECT = "a record that is no object"
 
 
-class Reading:
+class Reading(ABC):
     """One pass over a file; a format says what its lines hold."""
 
     @property
@@ -25,13 +26,13 @@ class Reading:
         """Whether nothing is waiting, so that a later reading may begin here."""
         return True
 
+    @abstractmethod
     def saved(self) -> dict[str, Any]:
         """Return what a later reading has to know."""
-        raise NotImplementedError
 
+    @abstractmethod
     def pieces_of(self, value: Mapping[str, Any]) -> Iterator[Piece]:
         """Yield what a line says. NotUnderstood."""
-        raise NotImplementedError
 
     def rest(self) -> Iterator[Piece]:
         """Yield what is waiting at the end of the file."""

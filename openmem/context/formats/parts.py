@@ -67,10 +67,16 @@ def result_blocks(name: str, texts: Sequence[str], media: Sequence[Block]) -> li
     """Return a result's text as one block, its images and documents, then reminders behind it."""
     # Beside something else, a text that only reminds is the client's: 2.1.332 may tell beside a
     # picture what is left of the context, and leaves it out when it resumes.
-    own = [text for text in texts if reminder_texts(text) is None]
+    own: list[str] = []
+    told: list[str] = []
+    for text in texts:
+        inner = reminder_texts(text)
+        if inner is None:
+            own.append(text)
+        else:
+            told += inner
     if not own and not media:
-        own = list(texts)
-    told = [one for text in texts if text not in own for one in reminder_texts(text) or ()]
+        own, told = list(texts), []
     text, reminders = without_reminders("\n".join(own))
     reminders += told
     behind = [Block(role="system", kind="text", text=escape_odd(one)) for one in reminders if one]

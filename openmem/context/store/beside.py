@@ -23,8 +23,8 @@ from typing import Any
 import openmem
 from openmem.base.errors import StoreUnavailable
 from openmem.base.paths import Paths
-from openmem.context.store.inserting import Belongs, Moved, New, Row
-from openmem.context.store.prepare import Prepared, finished, size_of
+from openmem.context.store.inserting import Belongs, Moved, New
+from openmem.context.store.prepare import Prepared, Row, finished, size_of
 
 _MOST_UNDER_WAY = 8 << 20  # characters of text
 _END_SECONDS = 60.0
@@ -63,7 +63,7 @@ class Beside:
 
     def finished(self, row: Row) -> Prepared:
         """Return a row as that process would finish it."""
-        return row if isinstance(row, Prepared) else finished(row, self._key)
+        return finished(row, self._key)
 
     def close(self) -> None:
         """End the process, after what was handed over is stored."""

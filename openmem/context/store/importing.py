@@ -27,11 +27,11 @@ from openmem.context.store.inserting import (
     Inserting,
     Moved,
     New,
-    Row,
     open_to_fill,
 )
 from openmem.context.store.known import KnownRows
 from openmem.context.store.masking import Masker
+from openmem.context.store.prepare import Row
 from openmem.context.store.readonly import connect_for_reading
 from openmem.context.store.schema import STATEMENTS, VERSION
 from openmem.context.store.tables import Tables

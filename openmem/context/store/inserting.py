@@ -24,7 +24,7 @@ from openmem.context.store.catalog import note_session
 from openmem.context.store.database import open_for_writing, roll_back
 from openmem.context.store.known import KnownRows
 from openmem.context.store.model import Event
-from openmem.context.store.prepare import Masked, Prepared, emptied, finished
+from openmem.context.store.prepare import Prepared, Row, emptied, finished
 from openmem.context.store.tables import Tables
 from openmem.context.store.tombstones import Tombstones
 
@@ -66,9 +66,6 @@ class New(NamedTuple):
     previous: str
     is_sum: bool = False
     begins_anew: bool = False
-
-
-Row = Masked | Prepared
 
 
 class Inserting(Protocol):
@@ -151,9 +148,7 @@ class Inserter:
         Moved, sqlite3.Error, OSError: nothing of it is stored.
         """
         self.batches += 1
-        prepared = [
-            row if isinstance(row, Prepared) else finished(row, self._key) for row in masked
-        ]
+        prepared = [finished(row, self._key) for row in masked]
         if self._is_dry:
             self._count(rows, prepared)
             return

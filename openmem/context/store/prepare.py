@@ -58,6 +58,9 @@ class Prepared(NamedTuple):
     blobs: tuple[Blob, ...] = ()
 
 
+Row = Masked | Prepared
+
+
 def prepare(keyed: KeyedBlock, key: bytes, redact: Redact) -> Prepared:
     """Return a keyed block as it will be stored."""
     return finished(mask(keyed, key, redact), key)
@@ -87,13 +90,15 @@ def mask(keyed: KeyedBlock, key: bytes, redact: Redact) -> Masked:
     )
 
 
-def size_of(rows: Iterable[Masked | Prepared]) -> int:
+def size_of(rows: Iterable[Row]) -> int:
     """Return how many characters of text rows hold."""
     return sum(len(row.text) for row in rows)
 
 
-def finished(row: Masked, key: bytes) -> Prepared:
-    """Return a masked row as it will be stored."""
+def finished(row: Row, key: bytes) -> Prepared:
+    """Return a masked row as it will be stored; one that is finished already as it is."""
+    if isinstance(row, Prepared):
+        return row
     text = row.text
     is_ascii = text.isascii()
     return Prepared(
